@@ -1,0 +1,40 @@
+"""Argument checks shared by the public calls: each names the argument, its value and what is allowed."""
+
+from math import inf, isfinite
+from numbers import Real
+
+import numpy as np
+
+
+def whole(argument, value, least):
+    """value as an int, a whole number >= least."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{argument} = {value!r}: must be a whole number >= {least}")
+    return int(value)
+
+
+def number(argument, value, above=None, least=-inf):
+    """value as a finite float, > above (if given) and >= least."""
+    allowed = f"> {above:g}" if above is not None else f">= {least:g}" if least > -inf else ""
+    bad = isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value)
+    if bad or value < least or (above is not None and value <= above):
+        raise ValueError(f"{argument} = {value!r}: must be a finite number {allowed}".rstrip())
+    return float(value)
+
+
+def choice(argument, value, allowed):
+    """value, one of allowed."""
+    if value not in allowed:
+        raise ValueError(f"{argument} = {value!r}: must be one of {', '.join(allowed)}")
+    return value
+
+
+def steps(eta):
+    """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
+    try:
+        out = np.asarray(eta, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of numbers >= 0") from None
+    if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
+        raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
+    return out

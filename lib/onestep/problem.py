@@ -1,0 +1,128 @@
+"""`Problem`: one frozen description of an experiment, read by theory and simulation alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, sqrt
+
+import numpy as np
+
+from . import hermite
+from .checks import choice, number, whole
+
+FIRST_LAYERS = ("sphere", "gaussian")
+INITIAL_OUTPUTS = ("negligible", "full")
+_ZERO_MEAN = 1e-9  # c_0 allowed, relative to the root mean square: far above quadrature error, far below any effect
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Two-layer network f(x) = aᵀσ(Wx), one gradient step on W, then ridge regression on fresh data.
+
+    Parameters
+    ----------
+    n, d, N : samples per stage, inputs, hidden units; whole numbers >= 1 (in theory as large as you like).
+    ridge : λ > 0 in min_a ‖ỹ - Fa‖²/n + λ‖a‖².
+    activation : σ with c_0 = 0: a name in `hermite.NAMED`, Hermite coefficients, a callable or a `hermite.Function`.
+    teacher : σ⋆ with c⋆0 = 0, specified likewise; y = σ⋆(β⋆ᵀx) + ε with ‖β⋆‖ = 1.
+    noise : σ_ε >= 0, the standard deviation of ε.
+    first_layer : "sphere" (rows of W0 uniform on the unit sphere) or "gaussian" (entries N(0, 1/d)).
+    initial_output : "negligible" (the gradient is taken at residual y: output scaled by 1/√N as in Ba et al. 2022,
+        with the step scaled by √N) or "full" (residual y - σ(XW0ᵀ)a, as the slides' text reads).
+
+    Raises
+    ------
+    ValueError naming the field, its value and what is allowed.
+
+    Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), section "One gradient step".
+    """
+
+    n: int
+    d: int
+    N: int
+    ridge: float = 0.01
+    activation: str | tuple | Callable = "shifted_relu"
+    teacher: str | tuple | Callable = (0.0, 1.0)
+    noise: float = 0.0
+    first_layer: str = "sphere"
+    initial_output: str = "negligible"
+
+    def __post_init__(self):
+        checked = {field: whole(field, getattr(self, field), 1) for field in ("n", "d", "N")}
+        checked["ridge"] = number("ridge", self.ridge, above=0)
+        checked["noise"] = number("noise", self.noise, least=0)
+        choice("first_layer", self.first_layer, FIRST_LAYERS)
+        choice("initial_output", self.initial_output, INITIAL_OUTPUTS)
+        for field, value in checked.items():
+            object.__setattr__(self, field, value)
+        for field in ("activation", "teacher"):
+            spec = getattr(self, field)
+            if isinstance(spec, Sequence | np.ndarray) and not isinstance(spec, str):
+                object.__setattr__(self, field, tuple(np.asarray(spec, dtype=float).tolist()))
+            expansion = hermite.function(getattr(self, field), field)
+            if not isfinite(expansion.second_moment) or expansion.second_moment == 0:
+                raise ValueError(f"{field} = {spec!r}: its Gaussian second moment must be finite and positive")
+            if abs(expansion.mean) > _ZERO_MEAN * sqrt(expansion.second_moment):
+                raise ValueError(
+                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r}"
+                )
+
+    @cached_property
+    def student(self):
+        """σ as a `hermite.Function`."""
+        return hermite.function(self.activation)
+
+    @cached_property
+    def target(self):
+        """σ⋆ as a `hermite.Function`."""
+        return hermite.function(self.teacher, "teacher")
+
+    @property
+    def phi(self):
+        """φ = d/n."""
+        return self.d / self.n
+
+    @property
+    def psi(self):
+        """ψ = d/N."""
+        return self.d / self.N
+
+    @property
+    def label_power(self):
+        """E y² = c⋆² + σ_ε²."""
+        return self.target.second_moment + self.noise**2
+
+    @property
+    def D(self):
+        """Limit of ‖β‖², β = Xᵀr/n with r the residual the gradient sees.
+
+        c⋆1² + φ(c⋆² + σ_ε²) for a negligible initial output; the full one adds c_1² + φ E σ².
+        """
+        D = self.target.linear**2 + self.phi * self.label_power
+        if self.initial_output == "full":
+            D += self.student.linear**2 + self.phi * self.student.second_moment
+        return D
+
+    @property
+    def rho(self):
+        """ρ = c⋆1/√D, the limiting cosine between β and β⋆."""
+        return self.target.linear / sqrt(self.D)
+
+    def replace(self, **changes):
+        """The same problem with some fields changed (and validated again)."""
+        unknown = set(changes) - {f.name for f in dataclasses.fields(self)}
+        if unknown:
+            raise ValueError(f"unknown field {', '.join(sorted(unknown))}: a Problem has n, d, N, ridge, activation, …")
+        return dataclasses.replace(self, **changes)
+
+    def scaled(self, n):
+        """The same ratios φ, ψ at another n (d and N rounded to whole numbers)."""
+        n = whole("n", n, 1)
+        return self.replace(n=n, d=max(1, _ratio(n, self.d, self.n)), N=max(1, _ratio(n, self.N, self.n)))
+
+
+def _ratio(n, part, whole):
+    return (2 * n * part + whole) // (2 * whole)  # n·part/whole rounded, exact for integers of any size

@@ -1,0 +1,310 @@
+"""Limits and finite-n theory of the losses after one gradient step.
+
+Everything runs on the effective ridge ν of the random features: with Σ = c_1² W0 W0ᵀ + c_{>1}² I the covariance of
+a row of F0 given W0, and df(ν) = tr Σ(Σ + ν)⁻¹ / n,
+
+    λ = ν (1 - df(ν)),   (F0F0ᵀ + λnI)⁻¹ ≃ I/(nν) on directions independent of X̃,
+    T = tr[I + c_1²/(ν + c_{>1}²) W0ᵀW0]⁻¹ / d,   hence  m1 = (φ/ψ)/ν,  m2 = (φ/ψ) T/ν.
+
+Losses are written as λ J with J = ỹᵀ(FFᵀ + λnI)⁻¹ỹ a function of ν; test errors follow by generalised
+cross-validation, L_te = -ν² (∂J/∂ν) (dν/dλ), exact in the limit because rows of F are i.i.d. given W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import factorial, inf, log, sqrt
+
+import numpy as np
+
+from .checks import choice, steps, whole
+from .hermite import monomials
+from .problem import Problem
+
+ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N), good to 1 % for s <= 1/4
+
+
+@dataclass(frozen=True)
+class Traces:
+    """m1, m2 of the slides, with what they are made of.
+
+    nu : effective ridge ν.  T : share of a linear signal that the features leave unexplained, in (0, 1].
+    dnu, dT : dν/dλ and dT/dν.  df, ddf : df(ν) = tr Σ(Σ + ν)⁻¹/n and its ν-derivative.
+    residual : |λ - ν(1 - df)|/ν, checked to be below 1e-12.
+    """
+
+    m1: float
+    m2: float
+    nu: float
+    T: float
+    dnu: float
+    dT: float
+    df: float
+    ddf: float
+    residual: float
+
+    @property
+    def dm1(self):
+        """∂m1/∂λ < 0."""
+        return -self.m1 / self.nu * self.dnu
+
+    @property
+    def dm2(self):
+        """∂m2/∂λ < 0."""
+        return self.m1 * (self.dT - self.T / self.nu) * self.dnu
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Training loss (penalty included) and test error (label noise included)."""
+
+    train: np.ndarray | float
+    test: np.ndarray | float
+
+
+def traces(p: Problem) -> Traces:
+    """Limits m1 = (φ/ψ) tr(F0F0ᵀ + λnI)⁻¹ and m2 = (φ/ψ) tr(X̃ᵀ(F0F0ᵀ + λnI)⁻¹X̃)/d.
+
+    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020). The system is
+    reduced to ν - λ - ν df(ν) = 0, convex and increasing at its only root above λ, so Newton's iteration started at
+    the upper bound λ + tr Σ/n descends to that root and no other.
+
+    Raises
+    ------
+    ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
+    """
+    return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
+
+
+@lru_cache(maxsize=4096)
+def _traces(phi, psi, ridge, c1, tail):
+    nu = ridge + (phi / psi) * (c1**2 + tail)
+    for _ in range(500):
+        df, ddf, T, dT = _degrees(nu, phi, psi, c1, tail)
+        step = (nu - ridge - nu * df) / (1 - df - nu * ddf)
+        if not step > 1e-15 * nu:
+            break
+        nu -= step
+    residual = abs(nu - ridge - nu * df) / nu
+    if not (nu >= ridge and residual < 1e-12):
+        raise ArithmeticError(f"traces did not converge: residual {residual:.1e} at phi={phi}, psi={psi}, λ={ridge}")
+    m1 = (phi / psi) / nu
+    return Traces(m1, m1 * T, nu, T, 1 / (1 - df - nu * ddf), dT, df, ddf, residual)
+
+
+def _degrees(nu, phi, psi, c1, tail):
+    """df(ν), df'(ν), T(ν), T'(ν); T solves c_1²T² + T(B + c_1²/ψ - c_1²) - B = 0, B = ν + c_{>1}²."""
+    B, s = nu + tail, c1**2
+    half = B + s / psi - s
+    root = sqrt(half**2 + 4 * s * B)
+    T = 2 * B / (half + root) if half > 0 else (root - half) / (2 * s)
+    dT = (1 - T) / root
+    share = tail + s * T
+    df = (phi / psi) * share / (nu + share)
+    ddf = (phi / psi) * (s * dT * nu - share) / (nu + share) ** 2
+    return df, ddf, T, dT
+
+
+def thresholds(order):
+    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k is born; a list of floats."""
+    return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
+
+
+def spikes(alpha):
+    """Number ℓ of spikes at step size n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2).
+
+    Raises ValueError outside (0, 1/2) and at a threshold, where spike ℓ keeps a finite strength (see `boundary`).
+    """
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha = {alpha!r}: must lie strictly between 0 and 1/2")
+    edge = 0.5 / (0.5 - alpha)
+    if abs(edge - round(edge)) < 1e-12:
+        raise ValueError(f"alpha = {alpha!r}: is a threshold (k-1)/2k; see theory.boundary")
+    return int(edge)
+
+
+def best_linear(p: Problem):
+    """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
+    return p.target.variance - p.target.linear**2 + p.noise**2
+
+
+def gains(p: Problem, order: int, printed: bool = False) -> Losses:
+    """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
+
+    Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
+    cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
+
+    Raises
+    ------
+    ValueError for order < 0, for c_k = 0 with some k <= order (the theorem needs c_1, …, c_ℓ != 0), and for
+    `printed=True` beyond ℓ = 2, where the slides give no formula.
+    """
+    order = whole("order", order, 0)
+    if printed and order > 2:
+        raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
+    _needs_spikes(p, order)
+    if order == 0:
+        return Losses(0.0, 0.0)
+    signs = np.sign(p.student.coefficients(order)[1:])
+    drop = _drops(p, np.full((1, order), inf), signs)
+    if not printed:
+        return Losses(float(drop.train[0]), float(drop.test[0]))
+    t, D = traces(p), p.D
+    c1, c2 = p.target.coefficients(2)[1:]
+    test = c1**4 / D * -t.dm2
+    if order == 2:
+        test += 4 * c1**4 * c2**2 / (3 * D**2 * t.m1**2) * -t.dm1
+    return Losses(float(drop.train[0]), test)
+
+
+def boundary(p: Problem, order: int) -> Losses:
+    """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
+
+    Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
+    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.
+    """
+    order = whole("order", order, 2)
+    _needs_spikes(p, order)
+    c = p.student.coefficients(order)
+    strength = np.full((1, order), inf)
+    strength[0, -1] = (
+        order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
+    )
+    drop = _drops(p, strength, np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:]))
+    return Losses(float(drop.train[0]), float(drop.test[0]))
+
+
+def untrained(p: Problem) -> Losses:
+    """Limits of L_tr(F0) and L_te(F0), the random-features model (Mei & Montanari 2022 in this notation)."""
+    t = traces(p)
+    linear, rest = p.target.linear**2, best_linear(p)
+    J = (linear * t.T + rest) / t.nu
+    dJ = linear * t.dT / t.nu - J / t.nu
+    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+
+
+def losses(p: Problem, eta, method: str = "spiked") -> Losses:
+    """Predicted train and test loss after a step of size eta.
+
+    Parameters
+    ----------
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
+    method : "spiked" keeps the spikes' strength at this n, any n up to 10^48 and beyond, for steps with
+        c_1 η √(D/N) <= 1/4; "uniform" is the fixed point valid for 0 <= η <= Θ(√n).
+
+    Raises ValueError for a bad eta or method, or a problem with c_1 = 0 (no spike forms).
+    """
+    eta = steps(eta)
+    choice("method", method, ("spiked", "uniform"))
+    _needs_spikes(p, 1)
+    if method == "uniform":
+        from . import uniform
+
+        result = uniform.losses(p, eta)
+        return Losses(result.train, result.test)
+    base = untrained(p)
+    c = p.student.coefficients(ORDER)
+    k = np.arange(1, ORDER + 1)
+    with np.errstate(divide="ignore"):
+        log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
+    strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]))
+    return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
+
+
+def _needs_spikes(p, order):
+    c = p.student.coefficients(order)
+    missing = [k for k in range(1, order + 1) if c[k] == 0]
+    if missing:
+        raise ValueError(
+            f"activation = {p.activation!r}: c_{missing[0]} = 0, but spikes 1..{order} need c_1, …, c_{order} != 0"
+        )
+
+
+def _drops(p, log_strength, signs):
+    """Drops of train loss and test error caused by spikes of given strength.
+
+    log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
+
+    With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
+        L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)((1-τ)Γ)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
+    h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, τΓ = YᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
+    Rows and columns are scaled by min(1, E) so that no strength over- or underflows.
+    """
+    K = log_strength.shape[1]
+    t = traces(p)
+    xi = monomials(K)[1:]
+    ranks = np.arange(K + 1)
+    ranked_teacher = p.target.coefficients(K) * p.rho**ranks
+    sizes = np.array([float(factorial(k)) for k in ranks])
+    inverse_gamma = _inverse_moments(K)
+
+    scale, dscale = np.full(K + 1, 1 / t.nu), np.full(K + 1, -1 / t.nu**2)
+    linear, dlinear = t.T / t.nu, (t.dT - t.T / t.nu) / t.nu
+    tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
+    free, dfree = 1 - tau, -dtau
+    scale[1], dscale[1] = linear, dlinear
+    if p.first_layer == "gaussian":
+        mean_power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
+        u, du = mean_power * free / t.nu, mean_power * (dfree - free / t.nu) / t.nu
+        scale[0] = 1 / t.nu / (1 + u)
+        dscale[0] = -scale[0] * (1 / t.nu + du / (1 + u))
+    teacher = ranked_teacher * sizes
+    teacher[0] = 0.0
+    h, dh = xi @ (teacher * scale), xi @ (teacher * dscale)
+    inside, dinside = scale.copy(), dscale.copy()
+    cross = dcross = np.zeros((K, K))
+    if p.initial_output == "full":
+        # β holds -c_1 W0ᵀa, which W0 and hence F0 see: its own trace s' replaces s, and it overlaps with F0 a.
+        B, c1 = t.nu + p.student.tail, p.student.linear
+        own, down = p.psi * B * (1 - t.T) / (t.nu * c1**2), 0.0
+        down = own * (1 / B - 1 / t.nu - t.dT / (1 - t.T))
+        share = c1**2 / p.D
+        inside[1] += share * (own - linear)
+        dinside[1] += share * (down - dlinear)
+        overlap = -sqrt(share) * np.sign(c1) * p.psi / c1 * xi[:, 1:2] * _moments(K)[:1]
+        cross, dcross = overlap * (1 - t.T), -overlap * t.dT
+    H, dH = (xi * (sizes * inside)) @ xi.T, (xi * (sizes * dinside)) @ xi.T
+
+    small = signs * np.exp(np.minimum(log_strength, 0.0))
+    inverse_large = np.exp(-np.maximum(log_strength, 0.0))
+    outer = small[:, :, None] * small[:, None, :]
+    right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
+    dright = small[:, :, None] * dcross
+    kept = right @ inverse_gamma @ right.swapaxes(1, 2)
+    half = dright @ inverse_gamma @ right.swapaxes(1, 2)
+    Q = outer * H + kept / free
+    dQ = outer * dH + (half + half.swapaxes(1, 2)) / free - kept * (dfree / free**2)
+    v = np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]
+    J = (small * h * v).sum(1)
+    dJ = 2 * (small * dh * v).sum(1) - np.einsum("mi,mij,mj->m", v, dQ, v)
+    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+
+
+def _moments(K):
+    """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
+    total = np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1))
+    return np.array([[0.0 if m % 2 else float(_odd_product(m)) for m in row] for row in total])
+
+
+def _odd_product(m):
+    return factorial(int(m)) // (2 ** (int(m) // 2) * factorial(int(m) // 2))
+
+
+@lru_cache(maxsize=32)
+def _inverse_moments(K):
+    """Γ⁻¹ in exact rational arithmetic, rounded once: Γ is too ill-conditioned to invert in floating point."""
+    rows = [
+        [Fraction(int(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)]
+        for i, row in enumerate(_moments(K))
+    ]
+    for i in range(K):
+        pivot = rows[i][i]
+        rows[i] = [x / pivot for x in rows[i]]
+        for j in range(K):
+            if j != i and rows[j][i]:
+                factor = rows[j][i]
+                rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
+    return np.array([[float(x) for x in row[K:]] for row in rows])

@@ -1,6 +1,23 @@
-"""One gradient step, then ridge regression: theory and simulation of non-linear feature learning."""
+"""Feature learning with one gradient step in two-layer networks: one `Problem` feeds theory, simulation and notebooks.
 
-from . import hermite, simulate, theory
-from .problem import Problem
+    from onestep import Problem, theory, simulate
 
-__all__ = ["Problem", "hermite", "simulate", "theory"]
+Submodules load on first use, so that commands which need none of the numerics start at once.
+"""
+
+from importlib import import_module
+
+_SUBMODULES = ("hermite", "problem", "report", "simulate", "spectrum", "theory", "threestage", "uniform")
+__all__ = ["Problem", *_SUBMODULES]
+
+
+def __getattr__(name):
+    if name == "Problem":
+        return import_module(".problem", __name__).Problem
+    if name in _SUBMODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,198 @@
+"""One notebook through papermill: a kernel of this very interpreter, its cost metered, its output scrubbed."""
+
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import psutil
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec
+from papermill import PapermillExecutionError, execute_notebook
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from traitlets.config import Config
+
+GIB = 2**30
+
+
+class NotebookFailed(Exception):
+    """A cell raised; the message names the cell and quotes the error."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """An executed notebook with what it cost."""
+
+    notebook: nbformat.NotebookNode
+    seconds: float
+    peak_gib: float
+
+
+def execute(source, parameters, known, figures, on_cell=lambda done: None, kernels=None):
+    """Execute one notebook and return the `Run`; nothing is written but what the notebook itself puts into `figures`.
+
+    Parameters
+    ----------
+    source : path of the notebook; its folder is the working directory
+    parameters : values that replace those of the cell tagged `parameters`; none leaves the notebook as it is
+    known : all parameters in force, for the ledger and the stored numbers
+    figures : folder for the figures and the ledger
+    on_cell : called with the number of cells done
+    kernels : a set that holds the running kernels' process ids, for whoever has to stop them
+    """
+    kernels = set() if kernels is None else kernels
+    notebook = nbformat.read(source, as_version=4)
+    started = time.monotonic()
+    # Unix sockets need a short path, which TMPDIR does not promise.
+    short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 50 else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="onestep-", dir=short) as folder:
+        meter = _Meter(kernels)
+        try:
+            done = execute_notebook(
+                notebook,
+                None,
+                parameters=parameters,
+                engine_name=_Engine.name,
+                kernel_name="python3",
+                progress_bar=False,
+                folder=Path(folder),
+                kernel_cwd=str(Path(source).parent),
+                kernel_env=_environment(folder, figures, known),
+                meter=meter,
+                on_cell=on_cell,
+            )
+        except PapermillExecutionError as error:
+            where = f"cell {error.exec_count}, which begins {error.source.strip().splitlines()[0]!r}"
+            raise NotebookFailed(f"{where}, raised {error.ename}: {error.evalue}") from error
+        finally:
+            meter.stop()
+    return Run(scrub(done), time.monotonic() - started, meter.peak / GIB)
+
+
+def scrub(notebook):
+    """Remove from an executed notebook all that differs between two equal runs: timings, versions, paths, chance ids.
+
+    Text, code, results, tags and the hand-written cell ids stay.
+    """
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags")
+        cell.metadata = {"tags": tags} if tags else {}
+        if tags and "injected-parameters" in tags:
+            cell.id = "injected-parameters"
+        if cell.cell_type == "code":
+            cell.outputs = _merged(cell.outputs)
+            for output in cell.outputs:
+                if "metadata" in output:
+                    output.metadata = {}
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return nbformat.from_dict(notebook)
+
+
+def available_gib():
+    """Memory in GiB that new processes can have: what the machine has left, within a container's own limit."""
+    free = psutil.virtual_memory().available
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        free = min(free, int(text) - int(limit.with_name("memory.current").read_text()))
+    return free / GIB
+
+
+class Kernel(AsyncKernelManager):
+    """Starts this interpreter, whatever a kernel named python3 may mean elsewhere on the machine."""
+
+    @property
+    def kernel_spec(self):
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=command, display_name="Python 3", language="python")
+
+
+class _Engine(NBClientEngine):
+    name = "onestep"
+
+    @classmethod
+    def execute_managed_notebook(
+        cls, nb_man, kernel_name, *, folder, kernel_cwd, kernel_env, meter, on_cell, start_timeout, **_
+    ):
+        # Over TCP two kernels can race for one port, and ipykernel warns at each start.
+        sockets = {"transport": "ipc", "ip": str(folder / "kernel"), "connection_file": str(folder / "kernel.json")}
+        client = PapermillNotebookClient(
+            nb_man,
+            kernel_manager_class=Kernel,
+            kernel_name=kernel_name,
+            config=Config({"Kernel": sockets}),
+            startup_timeout=start_timeout,
+            timeout=None,
+            shutdown_kernel="immediate",
+            on_notebook_start=None,
+            on_cell_executed=lambda cell_index, **_: on_cell(cell_index + 1),
+            on_cell_start=lambda **_: meter.watch(client.km.provisioner.pid),
+        )
+        client.execute(cwd=kernel_cwd, env=kernel_env)
+
+
+papermill_engines.register(_Engine.name, _Engine)
+
+
+class _Meter:
+    """Samples the memory of a kernel and its workers while the notebook runs."""
+
+    def __init__(self, kernels):
+        self.peak, self._kernels, self._process = 0, kernels, None
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def watch(self, pid):
+        if self._process is None:
+            self._process = psutil.Process(pid)
+            self._kernels.add(pid)
+            self._thread.start()
+
+    def stop(self):
+        self._finished.set()
+        if self._process is not None:
+            self._thread.join()
+            self._kernels.discard(self._process.pid)
+
+    def _sample(self):
+        while not self._finished.wait(0.1):
+            try:
+                family = [self._process, *self._process.children(recursive=True)]
+                self.peak = max(self.peak, sum(process.memory_info().rss for process in family))
+            except psutil.NoSuchProcess:
+                continue  # a worker ended between the two lines above
+
+
+def _environment(folder, figures, known):
+    """The kernel's environment: one BLAS thread per process, figures inline, and no personal IPython start-up files."""
+    library = str(Path(__file__).resolve().parents[1])
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    return {
+        **os.environ,
+        **dict.fromkeys(threads, "1"),
+        "IPYTHONDIR": str(folder),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "ONESTEP_FIGURES": str(figures),
+        "ONESTEP_PARAMETERS": json.dumps(known),
+        "PYTHONPATH": os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH")])),
+    }
+
+
+def _merged(outputs):
+    """Join neighbouring pieces of one stream: where a stream is cut depends on timing."""
+    merged = []
+    for output in outputs:
+        last = merged[-1] if merged else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            last.text += output.text
+        else:
+            merged.append(output)
+    return merged

@@ -241,4 +241,3 @@ def monomials(order):
             k = i - 2 * m
             xi[i, k] = factorial(i) // (2**m * factorial(m) * factorial(k))
     return xi
-

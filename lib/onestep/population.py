@@ -89,9 +89,9 @@ def _cut(bound, scale):
     rest = np.cumsum(bound[::-1])[::-1]
     needed = np.flatnonzero(rest > _PRECISION * scale)
     used = int(needed[-1]) if needed.size else 0
-    if used >= len(bound) - 1:
+    if used >= len(bound) - 2:  # two, since every second coefficient of an even or odd function vanishes
         raise ValueError(
             f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "
-            f"{rest[-1] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
+            f"{rest[-2] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
         )
     return used

@@ -169,9 +169,7 @@ def boundary(p: Problem, order: int) -> Losses:
     _needs_spikes(p, order)
     c = p.student.coefficients(order)
     strength = np.full((1, order), inf)
-    strength[0, -1] = (
-        order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
-    )
+    strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
     drop = _drops(p, strength, np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:]))
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
@@ -297,8 +295,7 @@ def _odd_product(m):
 def _inverse_moments(K):
     """Γ⁻¹ in exact rational arithmetic, rounded once: Γ is too ill-conditioned to invert in floating point."""
     rows = [
-        [Fraction(int(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)]
-        for i, row in enumerate(_moments(K))
+        [Fraction(int(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)] for i, row in enumerate(_moments(K))
     ]
     for i in range(K):
         pivot = rows[i][i]

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from numpy.polynomial import hermite_e
+from scipy import integrate, special
+
+from onestep import hermite
+
+
+def brute(f, k, kinks=()):
+    """E f(g) H_k(g) by adaptive quadrature."""
+    H = hermite_e.HermiteE.basis(k)
+    edges = [-12.0, *kinks, 12.0]
+    return sum(
+        integrate.quad(lambda z: f(z) * H(z) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), a, b, epsabs=1e-13)[0]
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", sorted(hermite.NAMED))
+def test_coefficients_against_adaptive_quadrature(name):
+    f = hermite.NAMED[name]
+    expected = [brute(f, k, f.kinks) / special.factorial(k) for k in range(7)]
+    np.testing.assert_allclose(f.coefficients(6), expected, atol=1e-12)
+    assert abs(f.mean) < 1e-14
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "softplus", "shifted_relu"])
+def test_parseval(name):
+    f = hermite.NAMED[name]
+    partial = np.cumsum(f.normalized(200) ** 2)
+    assert np.all(np.diff(partial) >= 0)
+    assert 0 <= f.second_moment - partial[-1] < 3e-4 * f.second_moment
+    assert f.tail == pytest.approx(f.second_moment - partial[1], rel=1e-12)
+
+
+def test_known_values():
+    relu = hermite.NAMED["shifted_relu"]
+    assert relu.linear == pytest.approx(0.5, abs=1e-15)
+    assert relu.coefficients(3)[2] == pytest.approx(1 / np.sqrt(8 * np.pi), abs=1e-15)
+    assert relu.coefficients(3)[3] == 0
+    assert relu.second_moment == pytest.approx(0.5 - 1 / (2 * np.pi), abs=1e-15)
+    assert relu.slope_second_moment == pytest.approx(0.5, abs=1e-14)
+    assert hermite.NAMED["erf"].linear == pytest.approx(2 / np.sqrt(3 * np.pi), abs=1e-15)
+    assert hermite.NAMED["erf"].second_moment == pytest.approx(2 / np.pi * np.arcsin(2 / 3), abs=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(hermite.NAMED))
+def test_moments_at_a_shift_and_scale(name):
+    f = hermite.NAMED[name]
+    for mu, s in [(0.0, 1.0), (0.7, 0.3), (-1.5, 2.0), (3.0, 1.2)]:
+
+        def shifted(g, mu=mu, s=s):
+            return f(mu + s * g)
+
+        kinks = [(k - mu) / s for k in f.kinks]
+        expected = [
+            brute(shifted, 0, kinks),
+            brute(shifted, 1, kinks),
+            brute(lambda g, h=shifted: h(g) ** 2, 0, kinks),
+        ]
+        np.testing.assert_allclose(f.moments(mu, s), expected, atol=2e-12)
+
+
+def test_closed_relu_moments_equal_the_general_quadrature():
+    relu = hermite.NAMED["shifted_relu"]
+    mu, s = np.linspace(-3, 3, 7)[:, None], np.array([0.0, 0.5, 1.0, 2.5])
+    general = hermite.Function.moments(relu, mu, s)
+    np.testing.assert_allclose(relu.moments(mu, s), general, atol=1e-12)
+
+
+def test_kinks_stated_by_the_user_keep_full_accuracy():
+    kinked = hermite.Function(lambda z: np.abs(z - 0.3), kinks=(0.3,))
+    smooth = hermite.Function(lambda z: np.abs(z - 0.3))
+    exact = brute(lambda z: np.abs(z - 0.3), 2, [0.3]) / 2
+    assert kinked.coefficients(2)[2] == pytest.approx(exact, abs=1e-13)
+    assert abs(smooth.coefficients(2)[2] - exact) > 1e-9
+
+
+def test_numerical_derivative():
+    z = np.linspace(-3, 3, 50)
+    np.testing.assert_allclose(hermite.Function(np.tanh).derivative(z), 1 - np.tanh(z) ** 2, atol=1e-11)
+
+
+def test_polynomials_are_exact():
+    f = hermite.function([0.0, 1.0, 0.5, -0.2])
+    np.testing.assert_allclose(f.coefficients(5), [0, 1, 0.5, -0.2, 0, 0], atol=0)
+    assert f.second_moment == pytest.approx(1 + 2 * 0.25 + 6 * 0.04, rel=1e-14)
+    z = np.linspace(-2, 2, 9)
+    np.testing.assert_allclose(f(z), z + 0.5 * (z**2 - 1) - 0.2 * (z**3 - 3 * z), atol=1e-14)
+    np.testing.assert_allclose(f.derivative(z), 1 + z - 0.2 * (3 * z**2 - 3), atol=1e-14)
+    scaled = f.normalized(3, np.array([0.5, 2.0]))
+    assert scaled[1, 3] == pytest.approx(-0.2 * 8 * np.sqrt(6), rel=1e-13)
+
+
+def test_monomials_in_hermite_polynomials():
+    xi = hermite.monomials(8)
+    x = np.linspace(-2, 2, 11)
+    for i in range(9):
+        np.testing.assert_allclose(hermite_e.hermeval(x, xi[i]), x**i, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hermite.function("relu6"), "activation = 'relu6'.*known are"),
+        (lambda: hermite.function(3.0, "teacher"), "teacher = 3.0"),
+        (lambda: hermite.function([]), "Hermite coefficients"),
+        (lambda: hermite.function([0, np.nan]), "Hermite coefficients"),
+        (lambda: hermite.Function(3), "f = 3"),
+        (lambda: hermite.Function(np.tanh, derivative=1), "derivative = 1"),
+        (lambda: hermite.Function(np.tanh, kinks=(np.inf,)), "kinks"),
+        (lambda: hermite.Function(lambda z: 1.0), "same shape"),
+        (lambda: hermite.NAMED["tanh"].coefficients(-1), "order = -1"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

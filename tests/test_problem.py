@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, hermite
+
+P = Problem(1000, 300, 500)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": 0}, "n = 0: must be a whole number"),
+        ({"n": 10.5}, "n = 10.5"),
+        ({"d": True}, "d = True"),
+        ({"N": -3}, "N = -3"),
+        ({"ridge": 0}, "ridge = 0: must be a finite number > 0"),
+        ({"ridge": "0.1"}, "ridge = '0.1'"),
+        ({"noise": -0.1}, "noise = -0.1: must be a finite number >= 0"),
+        ({"noise": np.inf}, "noise = inf"),
+        ({"activation": "relu"}, "activation = 'relu': unknown name; known are"),
+        ({"activation": np.exp}, r"activation = .*subtract the constant 1\.6487"),
+        ({"teacher": (1.0, 1.0)}, r"teacher = .*subtract the constant 1\.0"),
+        ({"teacher": (0.0, 0.0)}, "teacher = .*finite and positive"),
+        ({"activation": 7}, "activation = 7"),
+        ({"first_layer": "orthogonal"}, "first_layer = 'orthogonal': must be one of sphere, gaussian"),
+        ({"initial_output": None}, "initial_output = None: must be one of negligible, full"),
+        ({"lam": 1.0}, "unknown field lam"),
+    ],
+)
+def test_every_field_is_checked(changes, message):
+    with pytest.raises(ValueError, match=message):
+        P.replace(**changes)
+
+
+def test_ratios_and_limits():
+    assert (P.phi, P.psi) == (0.3, 0.6)
+    noisy = P.replace(noise=1.0)
+    assert noisy.D == pytest.approx(1.6)
+    assert noisy.rho**2 == pytest.approx(0.625)
+    full = noisy.replace(initial_output="full")
+    assert full.rho**2 == pytest.approx(1 / (1.6 + 0.25 + 0.3 * full.student.second_moment))
+
+
+@pytest.mark.parametrize("n", [1, 7, 2000, 10**24, 10**48])
+def test_scaling_keeps_the_ratios_exactly(n):
+    big = P.scaled(n)
+    assert abs(10 * big.d - 3 * n) <= max(5, 10 * (n == 1))
+    assert abs(2 * big.N - n) <= 2
+
+
+def test_specifications_are_equivalent():
+    by_list, by_array = P.replace(teacher=[0, 1, 0.5]), P.replace(teacher=np.array([0, 1, 0.5]))
+    assert by_list == by_array
+    assert hash(by_list) == hash(by_array)
+    assert P.replace(teacher=lambda z: z + 0.5 * (z**2 - 1)).target.coefficients(2) == pytest.approx([0, 1, 0.5])
+
+
+def test_frozen():
+    with pytest.raises(AttributeError):
+        P.n = 3
+    assert isinstance(P.student, hermite.Function)

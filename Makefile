@@ -1,0 +1,58 @@
+# `make figures` and `make test` set themselves up: Python 3.11 or newer, make and git are all they need.
+PRESET = default
+PY = .venv/bin/python
+
+# Nothing of the caller's own Python set-up leaks in; one BLAS thread per process, as the work itself runs in parallel.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV
+export PYTHONNOUSERSITE = 1
+export PIP_REQUIRE_VIRTUALENV =
+export OPENBLAS_NUM_THREADS = 1
+export OMP_NUM_THREADS = 1
+export MKL_NUM_THREADS = 1
+export VECLIB_MAXIMUM_THREADS = 1
+
+.PHONY: help figures test notebooks bench lint format lock site clean venv
+
+help:
+	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large]"
+	@echo "make test        unit tests, then every notebook cell compared with its committed output"
+	@echo "make notebooks   open the notebooks in JupyterLab"
+	@echo "make bench       time the library against the straightforward implementation"
+	@echo "make lint        check style; make format mends it"
+	@echo "make lock        compile requirements.txt anew from pyproject.toml"
+	@echo "make site        build the notebooks as a web site in build/site, for reading without a network"
+	@echo "make clean       remove what was built; committed results stay"
+	@echo "PYTHON=python3.12 chooses the interpreter; DEPENDENCIES=newest ignores the lock"
+
+venv:
+	@.ci/venv
+
+figures: venv
+	@$(PY) -m onestep.notebooks --preset "$(PRESET)" $(NB)
+
+# loadfile keeps the cells of a notebook together and in order
+test: venv
+	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile -q
+
+notebooks: venv
+	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --notebook-dir=notebooks
+
+bench: venv
+	@for script in benchmarks/*.py; do $(PY) $$script || exit 1; done
+
+lint: venv
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+format: venv
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+
+lock: venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade --target build/uv uv
+	@build/uv/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+		--custom-compile-command "make lock" --quiet --output-file requirements.txt
+
+site: venv
+	@$(PY) .ci/build_site.py
+
+clean:
+	rm -rf build .venv .venv.lock .pytest_cache .ruff_cache

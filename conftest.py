@@ -1,0 +1,67 @@
+"""How notebooks are compared: numbers with a tolerance, everything else to the letter; nothing committed is written to."""
+
+import math
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+RELATIVE = 1e-6  # for numbers with a decimal point or an exponent; whole numbers must be the same
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+class NumericText(str):
+    """Text that equals another if the words are the same and the numbers agree."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return _agree(str(self), str(other)) if isinstance(other, str) else NotImplemented
+
+    def __ne__(self, other):
+        return not self == other
+
+
+def _agree(one, other):
+    if _NUMBER.split(one) != _NUMBER.split(other):
+        return False
+    return all(map(_same_number, _NUMBER.findall(one), _NUMBER.findall(other)))
+
+
+def _same_number(one, other):
+    if one.lstrip("+-").isdigit() or other.lstrip("+-").isdigit():
+        return one == other
+    return math.isclose(float(one), float(other), rel_tol=RELATIVE)
+
+
+def pytest_configure(config):
+    # A BLAS that spins on every core makes parallel tests many times slower; set before numpy is imported.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ.pop("MPLBACKEND", None)  # so that kernels show figures inline, and tests draw without a screen
+    config.scratch = tempfile.mkdtemp(prefix="onestep-")
+    os.environ["ONESTEP_FIGURES"] = str(Path(config.scratch, "figures"))
+    os.environ["IPYTHONDIR"] = str(Path(config.scratch, "ipython"))
+    if config.option.nbval:
+        _prepare_nbval(config)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.scratch, ignore_errors=True)
+
+
+def _prepare_nbval(config):
+    import nbval.kernel
+    from nbval.plugin import IPyNbCell
+
+    exact = IPyNbCell.sanitize
+    IPyNbCell.sanitize = lambda cell, text: NumericText(exact(cell, text)) if isinstance(text, str) else text
+    # Unix sockets for the kernels: over TCP two of them can race for one port, and ipykernel warns at each start.
+    manager = nbval.kernel.KernelManager
+
+    def over_sockets(**options):
+        folder = tempfile.mkdtemp(dir=config.scratch)
+        return manager(transport="ipc", ip=f"{folder}/k", connection_file=f"{folder}/k.json", **options)
+
+    nbval.kernel.KernelManager = over_sockets

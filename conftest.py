@@ -1,4 +1,4 @@
-"""How notebooks are compared: numbers with a tolerance, everything else to the letter; nothing committed is written to."""
+"""How notebooks are compared: numbers with a tolerance, all else to the letter; nothing committed is overwritten."""
 
 import math
 import os

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+
 from conftest import NumericText
 
 ROOT = Path(__file__).parents[1]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -13,6 +14,7 @@ import nbformat
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec
+from nbclient.exceptions import DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
@@ -22,7 +24,7 @@ GIB = 2**30
 
 
 class NotebookFailed(Exception):
-    """A cell raised; the message names the cell and quotes the error."""
+    """A cell raised, or the kernel died; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Run:
     peak_gib: float
 
 
-def execute(source, parameters, known, figures, on_cell=lambda done: None, kernels=None):
+def execute(source, parameters, known, figures, on_cell, stop):
     """Execute one notebook and return the `Run`; nothing is written but what the notebook itself puts into `figures`.
 
     Parameters
@@ -44,15 +46,16 @@ def execute(source, parameters, known, figures, on_cell=lambda done: None, kerne
     known : all parameters in force, for the ledger and the stored numbers
     figures : folder for the figures and the ledger
     on_cell : called with the number of cells done
-    kernels : a set that holds the running kernels' process ids, for whoever has to stop them
+    stop : threading.Event that, once set, ends the kernel and with it the run
+
+    Raises NotebookFailed.
     """
-    kernels = set() if kernels is None else kernels
     notebook = nbformat.read(source, as_version=4)
     started = time.monotonic()
     # Unix sockets need a short path, which TMPDIR does not promise.
     short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 50 else "/tmp"
     with tempfile.TemporaryDirectory(prefix="onestep-", dir=short) as folder:
-        meter = _Meter(kernels)
+        meter = _Meter(stop)
         try:
             done = execute_notebook(
                 notebook,
@@ -67,11 +70,13 @@ def execute(source, parameters, known, figures, on_cell=lambda done: None, kerne
                 meter=meter,
                 on_cell=on_cell,
             )
+        except DeadKernelError as error:
+            raise NotebookFailed("its kernel was ended from outside: perhaps the memory ran out") from error
         except PapermillExecutionError as error:
             where = f"cell {error.exec_count}, which begins {error.source.strip().splitlines()[0]!r}"
             raise NotebookFailed(f"{where}, raised {error.ename}: {error.evalue}") from error
         finally:
-            meter.stop()
+            meter.finish()
     return Run(scrub(done), time.monotonic() - started, meter.peak / GIB)
 
 
@@ -143,27 +148,28 @@ papermill_engines.register(_Engine.name, _Engine)
 
 
 class _Meter:
-    """Samples the memory of a kernel and its workers while the notebook runs."""
+    """Samples the memory of a kernel and its workers while the notebook runs, and ends them if asked to stop."""
 
-    def __init__(self, kernels):
-        self.peak, self._kernels, self._process = 0, kernels, None
+    def __init__(self, stop):
+        self.peak, self._process, self._stop = 0, None, stop
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def watch(self, pid):
         if self._process is None:
             self._process = psutil.Process(pid)
-            self._kernels.add(pid)
             self._thread.start()
 
-    def stop(self):
+    def finish(self):
         self._finished.set()
         if self._process is not None:
             self._thread.join()
-            self._kernels.discard(self._process.pid)
 
     def _sample(self):
         while not self._finished.wait(0.1):
+            if self._stop.is_set():
+                os.killpg(self._process.pid, signal.SIGKILL)  # a kernel leads a process group of its own
+                return
             try:
                 family = [self._process, *self._process.children(recursive=True)]
                 self.peak = max(self.peak, sum(process.memory_info().rss for process in family))

@@ -21,6 +21,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import tomllib
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -132,6 +133,7 @@ class Project:
     def notebooks(self, wanted=()):
         """The notebooks whose names begin with one of `wanted`; all if it is empty."""
         every = [Notebook(path) for path in sorted((self.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+        wanted = [start.zfill(2) if start.isdigit() else start for start in wanted]
         for start in wanted:
             if not any(notebook.name.startswith(start) for notebook in every):
                 have = ", ".join(notebook.name for notebook in every)
@@ -208,20 +210,17 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
     jobs = min(2, os.cpu_count() or 1)
     if sum(sorted(needs.values())[-jobs:]) > free:
         jobs = 1
-    progress = _Progress(stale)
-    kernels, failures = set(), {}
+    staging_area = project.build / "staging"
+    shutil.rmtree(staging_area, ignore_errors=True)  # what a run that was killed left behind
+    staging_area.mkdir()
+    progress, stop, failures = _Progress(stale), threading.Event(), {}
 
     def one(book):
         values = overrides[book.name]
-        with tempfile.TemporaryDirectory(dir=project.build) as staging:
+        with tempfile.TemporaryDirectory(dir=staging_area) as staging:
             try:
                 done = execution.execute(
-                    book.path,
-                    values,
-                    book.parameters | values,
-                    staging,
-                    on_cell=lambda count: progress.cell(book, count),
-                    kernels=kernels,
+                    book.path, values, book.parameters | values, staging, lambda count: progress.cell(book, count), stop
                 )
             except execution.NotebookFailed as error:
                 return None, _failure(error, Path(staging))
@@ -239,12 +238,16 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
                     progress.line(f"{book.name}  FAILED")
                 else:
                     manifest.record(book.name, keys[book.name], done, result)
-                    progress.line(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.1f} GiB")
+                    need = needs[book.name]
+                    more = f" (notebooks/presets.toml states {need:g})" if done.peak_gib > need else ""
+                    progress.line(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}")
+    except KeyboardInterrupt:
+        for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
+            signal.signal(impatient, signal.SIG_IGN)
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for pid in list(kernels):
-            os.killpg(pid, signal.SIGKILL)
-        pool.shutdown()
+        stop.set()
+        pool.shutdown(cancel_futures=True)
         progress.clear()
     return failures
 
@@ -271,7 +274,7 @@ def _failure(error, staging):
     from .report import describe, ledgers
 
     rows = [describe(row) for book in ledgers(staging) for row in book["rows"] if not row["passed"]]
-    return "\n".join([str(error), *rows]) if not rows else "\n".join(["verdicts fail:", *rows])
+    return "\n  ".join(["these verdicts fail:", *rows]) if rows else str(error)
 
 
 def _conclude(project, label, notebooks, manifest, failures):
@@ -406,7 +409,6 @@ def main(arguments=None, root=ROOT):
     parser.add_argument("--preset", default="default", help="sizes: quick, default or large")
     parser.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", dest="settings")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run(Project(Path(root)), options.notebooks, options.preset, dict(options.settings))
     except UserError as error:
@@ -418,4 +420,5 @@ def main(arguments=None, root=ROOT):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

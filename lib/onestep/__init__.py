@@ -7,7 +7,19 @@ Submodules load on first use, so that commands which need none of the numerics s
 
 from importlib import import_module
 
-_SUBMODULES = ("hermite", "problem", "report", "simulate", "spectrum", "theory", "threestage", "uniform")
+_SUBMODULES = (
+    "hermite",
+    "multiindex",
+    "overlap",
+    "problem",
+    "report",
+    "scaling",
+    "simulate",
+    "spectrum",
+    "theory",
+    "threestage",
+    "uniform",
+)
 __all__ = ["Problem", *_SUBMODULES]
 
 

@@ -1,0 +1,59 @@
+"""Thresholds and scaling exponents from simulations, with their uncertainty."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def crossing(x, y, level):
+    """Where curves first rise through `level`, interpolated linearly in log x.
+
+    x : (k,) increasing, > 0.   y : (..., k).   Returns (...). Raises ValueError for a curve that does not cross.
+    """
+    x, y = _grid(x), np.asarray(y, float)
+    above = y >= level
+    first = above.argmax(axis=-1)
+    if not above.any(axis=-1).all() or np.any(first == 0):
+        raise ValueError(f"level = {level!r}: some curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
+    low, high = (np.take_along_axis(y, (first - k)[..., None], -1)[..., 0] for k in (1, 0))
+    return np.exp(np.log(x[first - 1]) + np.log(x[first] / x[first - 1]) * (level - low) / (high - low))
+
+
+def threshold(x, success):
+    """Mean and standard error of the log of the size at which trials begin to succeed (Spearman–Kärber).
+
+    x : (k,) increasing, > 0.   success : (trials, k), True or False, each entry an independent trial.
+    Raises ValueError unless all trials fail at the first x and succeed at the last.
+    """
+    x, success = _grid(x), np.asarray(success, bool)
+    rate = success.mean(axis=0)
+    if rate[0] != 0 or rate[-1] != 1:
+        raise ValueError(f"success rates run from {rate[0]:g} to {rate[-1]:g}: x must span failure and success")
+    log = np.log(x)
+    width = (log[2:] - log[:-2]) / 2
+    variance = width**2 * (rate * (1 - rate))[1:-1] / max(len(success) - 1, 1)
+    return float(np.diff(rate) @ (log[1:] + log[:-1]) / 2), float(np.sqrt(variance.sum()))
+
+
+def power_law(x, log_y, error):
+    """Exponent p of y ~ x^p and its standard error, by least squares weighted with the errors of log y.
+
+    x, log_y, error : (k,), k >= 2, errors > 0. Scatter beyond the errors widens the standard error (Birge's ratio).
+    """
+    log_x, log_y, error = np.log(_grid(x)), np.asarray(log_y, float), np.asarray(error, float)
+    if log_y.shape != log_x.shape or error.shape != log_x.shape or not np.all(error > 0):
+        raise ValueError(f"log_y {log_y.shape} and error {error.shape}: must be positive errors on as many points as x")
+    weight = 1 / error**2
+    centred = log_x - np.average(log_x, weights=weight)
+    precision = weight @ centred**2
+    exponent = weight * centred @ log_y / precision
+    residual = log_y - np.average(log_y, weights=weight) - exponent * centred
+    birge = weight @ residual**2 / (len(log_x) - 2) if len(log_x) > 2 else 1.0
+    return float(exponent), float(np.sqrt(max(birge, 1.0) / precision))
+
+
+def _grid(x):
+    x = np.asarray(x, float)
+    if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):
+        raise ValueError(f"x = {x}: must be at least two positive numbers in increasing order")
+    return x

@@ -39,8 +39,6 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1])
     except subprocess.CalledProcessError:
-        sys.exit(
-            "error: .venv could not be built; the lines above say why. Run again to retry."
-        )
+        sys.exit("error: .venv could not be built; the lines above say why. Run again to retry.")
     except KeyboardInterrupt:
         sys.exit("interrupted; the next run begins the set-up afresh")

@@ -14,6 +14,7 @@ import nbformat
 import psutil
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec
+from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 from papermill.clientwrap import PapermillNotebookClient
@@ -77,6 +78,7 @@ def execute(source, parameters, known, figures, on_cell, stop):
             raise NotebookFailed(f"{where}, raised {error.ename}: {error.evalue}") from error
         finally:
             meter.finish()
+            ensure_event_loop().close()  # this thread's own, which the client opens and leaves open
     return Run(scrub(done), time.monotonic() - started, meter.peak / GIB)
 
 

@@ -16,9 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from . import population
 from .checks import steps, whole
+from .hermite import Polynomial, monomials
 from .problem import Problem
 
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
+_STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,68 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None) -> Losses
 
     results = np.array(replicates(replicate, trials, jobs)).reshape(trials, 2, *eta.shape)
     return Losses(results[:, 0], results[:, 1])
+
+
+def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
+    """Simulated losses of the limit features [F0 Q, s·z, …, s·z^{∘ℓ}], s → ∞, for every ℓ in orders (0 is F0 itself).
+
+    z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
+    These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
+    penalty does not see them. Test errors are population averages.
+
+    orders : whole numbers >= 0.  Returns arrays (trials, len(orders)).  Errors as in `losses`.
+    """
+    orders = [whole("orders", order, 0) for order in orders]
+    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
+    require_memory(memory(p, min(jobs, trials)))
+    results = np.array(replicates(lambda trial: _plateaus(p, orders, key(seed, trial)), trials, jobs))
+    return Losses(results[:, 0], results[:, 1])
+
+
+def _plateaus(p, orders, rng):
+    now = draw(p, rng)
+    direction = now.X.T @ residual(p, now)
+    direction /= np.linalg.norm(direction)
+    z, K = now.X2 @ direction, max(orders)
+    F0 = p.student(now.X2 @ now.W0.T)
+    spikes = _STRONG * z[:, None] ** np.arange(1, K + 1)
+
+    # Second moments of all features and their products with y, exact over x ~ N(0, I).
+    norms = np.linalg.norm(now.W0, axis=1)
+    powers = [Polynomial(row) for row in monomials(K)[1:]]
+    nodes, weights = Polynomial(np.ones(K + 1)).nodes()
+    H = np.empty((p.N + K, p.N + K))
+    h = np.empty(p.N + K)
+    H[: p.N, : p.N] = population.gram(p.student, now.W0 @ now.W0.T)
+    h[: p.N] = population.cross(p.student, p.target, norms, now.W0 @ now.beta_star / norms)
+    one, overlap, toward = np.ones(1), now.beta_star @ direction, now.W0 @ direction / norms
+    for k, power in enumerate(powers):
+        at = p.N + k
+        H[at, : p.N] = H[: p.N, at] = _STRONG * population.cross(p.student, power, norms, toward)
+        h[at] = _STRONG * population.cross(power, p.target, one, overlap * one)[0]
+        H[at, p.N :] = [_STRONG**2 * weights @ (power(nodes) * other(nodes)) for other in powers]
+
+    out = np.empty((2, len(orders)))
+    for j, order in enumerate(orders):
+        used = slice(p.N + order)
+        filled = np.linalg.qr(now.a[:, None] ** np.arange(1, order + 1))[0]
+        F = np.column_stack([F0 - (F0 @ filled) @ filled.T, spikes[:, :order]])
+        a, out[0, j] = ridge(F, now.y2, p.ridge)
+        out[1, j] = a @ (H[used, used] @ a) - 2 * (a @ h[used]) + p.label_power
+    return out
+
+
+def leave_one_out(F, y, penalty):
+    """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
+
+    h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ. Arguments as in `ridge`.
+    """
+    n = len(y)
+    S = F.T @ F
+    S[np.diag_indices_from(S)] += penalty * n
+    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))
+    return (y - F @ cho_solve(factor, F.T @ y, check_finite=False)) / (1 - hat)
 
 
 def replicates(replicate, trials, jobs=2):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
@@ -12,7 +14,7 @@ def brute(f, k, kinks=()):
     edges = [-12.0, *kinks, 12.0]
     return sum(
         integrate.quad(lambda z: f(z) * H(z) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), a, b, epsabs=1e-13)[0]
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in pairwise(edges)
     )
 
 

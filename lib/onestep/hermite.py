@@ -107,7 +107,7 @@ class Function:
         return out
 
     def coefficients(self, order):
-        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,). Below rounding means exactly 0."""
+        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding."""
         scaled = self.normalized(order)
         scaled[np.abs(scaled) < 1e-13 * sqrt(self.second_moment)] = 0.0
         return scaled / np.sqrt(special.factorial(np.arange(order + 1)))

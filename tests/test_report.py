@@ -5,6 +5,7 @@ import json
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from PIL import Image
 
 from onestep import report
 
@@ -141,6 +142,31 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
     assert sorted(first) == ["07_picture.npz", "07_picture.pdf", "07_picture.png"]
     assert b"Software" not in first["07_picture.png"]
     assert b"CreationDate" not in first["07_picture.pdf"]
+
+
+def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
+    fig, ax = plt.subplots(figsize=(2, 2), dpi=50)
+    drawn = []
+
+    def draw(k):
+        drawn.append(k)
+        ax.clear()
+        ax.plot([0, 1], [0, k])
+
+    def animate(frames=4):
+        report.animate(fig, draw, frames, "07_moving", seconds=1.0, x=1.0)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    first = animate()
+    assert animate() == first
+    assert sorted(first) == ["07_moving.npz", "07_moving.png"]
+    assert drawn == [0, 1, 2, 3] * 2
+    with Image.open(folder / "07_moving.png") as picture:
+        assert picture.n_frames == 4
+        assert picture.info["loop"] == 0
+    with pytest.raises(ValueError, match="at least 2 frames"):
+        animate(frames=1)
+    plt.close(fig)
 
 
 def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatch):

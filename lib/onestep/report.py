@@ -80,6 +80,46 @@ def save(fig, name, **arrays):
     _remember(name)
 
 
+def animate(fig, draw, frames, name, seconds=6.0, **arrays):
+    """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
+
+    Parameters
+    ----------
+    fig : matplotlib Figure
+    draw : called with 0, 1, ..., frames - 1; draws that frame into fig
+    name, arrays : as for `save`; a name of its own
+    seconds : playing time of one round, > 0, before a second's rest on the last frame
+
+    Browsers, and so notebooks and pages made of them, play it as it stands; others show the first frame.
+    """
+    from base64 import b64encode
+    from io import BytesIO
+
+    from IPython.display import display
+    from PIL import Image
+
+    _check_name(name)
+    if not arrays or frames < 2 or not seconds > 0:
+        raise ValueError(f"animate({name!r}) needs arrays, at least 2 frames, not {frames}, and seconds > 0")
+    numbers = {key: _storable(key, value) for key, value in arrays.items()}
+    pictures = []
+    for k in range(frames):
+        draw(k)
+        fig.canvas.draw()
+        pictures.append(Image.fromarray(np.asarray(fig.canvas.buffer_rgba())[..., :3]))
+    palette = pictures[frames // 2].quantize(255)  # one palette for all: a quarter of the size
+    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    durations = [1000 * seconds / frames] * (frames - 1) + [1000]
+    file = BytesIO()
+    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
+    stem = directory() / name
+    stem.with_suffix(".png").write_bytes(file.getvalue())
+    np.savez(f"{stem}.npz", parameters=json.dumps(_parameters(), sort_keys=True), **numbers)
+    _remember(name)
+    picture = b64encode(file.getvalue()).decode()
+    display({"image/png": picture, "text/plain": f"{name}: {frames} frames"}, raw=True)
+
+
 class Verdicts:
     """The verdict rows of one notebook; `conclude` shows them, keeps them in a ledger and fails if one of them fails.
 

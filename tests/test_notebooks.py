@@ -107,6 +107,17 @@ def test_two_runs_give_the_same_bytes_and_a_third_has_nothing_to_do(project, cap
     assert snapshot(project) == first
 
 
+def test_tables_alone_can_be_brought_up_to_date(project):
+    write(project)
+    run(project)
+    after = (project / "README.md").read_text()
+    (project / "README.md").write_text(after.replace("| holds |", "| merged badly |"))
+    (project / "build/manifest/default.json").unlink()
+    assert run(project, "--tables") == 0
+    assert (project / "README.md").read_text() == after
+    assert not (project / "build/manifest/default.json").exists()
+
+
 @pytest.mark.parametrize("change", ["figure", "source", "text"])
 def test_what_changed_runs_again(project, capsys, change):
     path = write(project)

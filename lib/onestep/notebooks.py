@@ -279,10 +279,9 @@ def _failure(error, staging):
 
 def _conclude(project, label, notebooks, manifest, failures):
     """Print cost and verdicts of each notebook; bring the README up to date; return the exit status."""
-    from .report import full_table, ledgers, results_table
+    from .report import ledgers
 
-    figures = project.outputs(label)[1]
-    books = {book["notebook"]: book for book in ledgers(figures)}
+    books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
     lines = [("notebook", "quantity", "claimed", "measured ± s.e.", "verdict")]
     for notebook in notebooks:
         for row in books.get(notebook.name, {"rows": []})["rows"] if notebook.name not in failures else []:
@@ -294,10 +293,7 @@ def _conclude(project, label, notebooks, manifest, failures):
     for name, message in failures.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     if label == "default":
-        existing = {notebook.name for notebook in project.notebooks()}
-        shown = [book for name, book in books.items() if name in existing]
-        write_if_changed(figures / "README.md", f"# All verdicts\n\n{full_table(shown)}\n")
-        update_readme(project.root / "README.md", results_table(shown))
+        update_tables(project)
     peak = max((cost["peak_gib"] for cost in costs), default=0.0)
     state = f"all {rows} verdicts as they should be"
     if failures:
@@ -306,10 +302,17 @@ def _conclude(project, label, notebooks, manifest, failures):
     return 1 if failures else 0
 
 
-def update_readme(readme, table):
-    """Put the results table between the README's markers."""
+def update_tables(project):
+    """Bring the README's results table and the full one in `figures/` up to date with the ledgers."""
+    from .report import full_table, ledgers, results_table
+
+    existing = {notebook.name for notebook in project.notebooks()}
+    books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
+    write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
+    readme = project.root / "README.md"
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
+        table = results_table(books)
         write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
 
 
@@ -408,7 +411,11 @@ def main(arguments=None, root=ROOT):
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="beginnings of names, such as 07; default: all")
     parser.add_argument("--preset", default="default", help="sizes: quick, default or large")
     parser.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", dest="settings")
+    parser.add_argument("--tables", action="store_true", help="execute nothing; bring the tables of results up to date")
     options = parser.parse_args(arguments)
+    if options.tables:
+        update_tables(Project(Path(root)))
+        return 0
     try:
         return run(Project(Path(root)), options.notebooks, options.preset, dict(options.settings))
     except UserError as error:

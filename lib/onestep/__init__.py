@@ -12,6 +12,7 @@ _SUBMODULES = (
     "multiindex",
     "overlap",
     "problem",
+    "randomfeatures",
     "report",
     "scaling",
     "simulate",

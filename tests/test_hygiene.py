@@ -54,8 +54,11 @@ def outputs(cells):
 
 
 def shown(output):
-    """The text of an output, without pictures."""
-    parts = [output.get("text", "")] + [value for kind, value in output.get("data", {}).items() if "text/" in kind]
+    """The text of an output that readers see: of a picture with its text fallback, nothing."""
+    data = output.get("data", {})
+    parts = [output.get("text", "")]
+    if not any(kind.startswith("image/") for kind in data):
+        parts += [value for kind, value in data.items() if kind.startswith("text/")]
     return "".join("".join(part) for part in parts)
 
 

@@ -3,8 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
-from onestep import Problem, simulate, theory, uniform
 from scipy import stats
+
+from onestep import Problem, simulate, theory, uniform
 
 P1 = Problem(1000, 300, 500, noise=1.0)
 P2 = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
@@ -123,7 +124,7 @@ def test_directions_against_an_explicit_first_batch(one_batch):
     bb, sb, ss = T(beta, beta), T(draw.beta_star, beta), T(draw.beta_star, draw.beta_star)
     back, seen, leak, generic = model._directions(np.sqrt(g), gamma_inv, bare, G, dressed)
     np.testing.assert_allclose(np.linalg.inv(back), bb, atol=0.01)
-    np.testing.assert_allclose(seen[0][0], ss - sb @ np.linalg.inv(bb) @ sb.T, atol=0.01)
+    np.testing.assert_allclose(seen[0][0], ss - sb @ np.linalg.inv(bb) @ sb.T, atol=0.02)
     np.testing.assert_allclose(leak[0], p.rho * np.eye(g.size) - np.linalg.inv(bb) @ sb.T, atol=0.02)
     trace = np.einsum("ixjx->ij", inverse) / p.d
     np.testing.assert_allclose(generic, np.eye(g.size) - basis @ (gamma - trace) @ basis.T, atol=0.01)

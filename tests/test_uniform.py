@@ -250,19 +250,10 @@ def test_readout_laws_meet_and_differ():
 
 def test_one_value_readout_against_a_simulation_that_redraws_everything():
     p = Problem(480, 240, 240, 0.02, "tanh", "tanh")
-    eta, first, trials, losses = np.sqrt(p.N), 120, 40, []
-    for trial in range(trials):
-        rng = simulate.key(8, trial)
-        draw = simulate.draw(p, rng)
-        a = np.ones(p.N) / np.sqrt(p.N)
-        X, y = simulate.sample(p, draw.beta_star, rng, first)
-        G = a[:, None] * (((1 - np.tanh(X @ draw.W0.T) ** 2) * y[:, None]).T @ X) / first
-        W = draw.W0 + eta * G
-        fitted, train = simulate.ridge(np.tanh(draw.X2 @ W.T), draw.y2, p.ridge)
-        X, y = simulate.sample(p, draw.beta_star, rng, 4000)
-        losses.append((train, np.mean((y - np.tanh(X @ W.T) @ fitted) ** 2)))
-    losses = np.array(losses)
-    se = losses.std(axis=0, ddof=1) / np.sqrt(trials)
+    eta, first = np.sqrt(p.N), 120
+    ran = simulate.losses(p, eta, trials=40, seed=8, jobs=1, readout=[1.0], step_samples=first)
+    losses = np.stack([ran.train, ran.test], axis=1)
+    se = losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
     found = uniform.losses(p, eta, readout=[1.0], step_samples=first)
     assert np.all(np.abs(losses.mean(axis=0) - [found.train, found.test]) < 3 * se + 0.02 * losses.mean(axis=0))
     blind = uniform.losses(p, eta, readout=[-1.0], step_samples=p.n)
@@ -322,3 +313,12 @@ def test_best_step_and_ridge_beat_their_neighbours():
         uniform.best_step(P1, largest=0.0)
     with pytest.raises(ValueError, match="largest"):
         uniform.best_ridge(P1, 1.0, smallest=1.0, largest=0.5)
+
+
+def test_a_step_without_noise_keeps_the_weights_covariance():
+    model = uniform._Family(P2, None, P2.phi, "absent", 26)._model(20.0)
+    np.testing.assert_array_equal(model.mix[0], 1.0)
+    np.testing.assert_array_equal(model.mix[1:], 0.0)
+    assert np.all(model.norm_spread == 0)
+    quiet, loud = (uniform.losses(P1, 25.0, step_noise=kind).test for kind in ("absent", "isotropic"))
+    assert quiet < loud

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
 from . import population
-from .checks import steps, whole
+from .checks import choice, steps, whole
 from .hermite import Polynomial, monomials
 from .problem import Problem
 
@@ -27,7 +27,7 @@ _STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what
 class Draw:
     """One replicate: teacher direction, first layer, readout, first and fresh sample.
 
-    beta_star (d,) of norm 1; W0 (N, d); a (N,); X, X2 (n, d); y, y2 (n,).
+    beta_star (d,) of norm 1; W0 (N, d); a (N,); X, X2 (n, d); y, y2 (n,). The step may use another number of rows of X.
     """
 
     beta_star: np.ndarray
@@ -52,8 +52,12 @@ def key(seed, *spawn_key):
     return np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0), spawn_key=spawn_key))
 
 
-def draw(p: Problem, rng) -> Draw:
-    """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), a ~ N(0, I_N/N), W0 as `p.first_layer` says."""
+def draw(p: Problem, rng, readout="gaussian", step_samples=None) -> Draw:
+    """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0 as `p.first_layer` says.
+
+    readout : √N a_i is N(0, 1) for "gaussian", else one of these equally likely values.
+    step_samples : size of the sample (X, y) that the gradient step uses; p.n when None.
+    """
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)
     W0 = rng.standard_normal((p.N, p.d))
@@ -61,8 +65,8 @@ def draw(p: Problem, rng) -> Draw:
         W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
     else:
         W0 /= np.sqrt(p.d)
-    a = rng.standard_normal(p.N) / np.sqrt(p.N)
-    X, y = sample(p, beta_star, rng)
+    a = (rng.standard_normal(p.N) if isinstance(readout, str) else rng.choice(readout, p.N)) / np.sqrt(p.N)
+    X, y = sample(p, beta_star, rng, step_samples)
     X2, y2 = sample(p, beta_star, rng)
     return Draw(beta_star, W0, a, X, y, X2, y2)
 
@@ -142,7 +146,7 @@ def require_memory(needed):
         )
 
 
-def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None) -> Losses:
+def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="gaussian", step_samples=None) -> Losses:
     """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
     Parameters
@@ -152,6 +156,7 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None) -> Losses
     seed : whole number >= 0; replicate t uses SeedSequence(seed, spawn_key=(t,)), so results do not depend on jobs.
     jobs : replicates under way at once, each on one core.
     test_size : None for the exact population test error, or the size of a fresh test sample.
+    readout, step_samples : as for `draw`.
 
     Raises
     ------
@@ -161,10 +166,14 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None) -> Losses
     trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
     if test_size is not None:
         test_size = whole("test_size", test_size, 1)
+    if isinstance(readout, str):
+        choice("readout", readout, ("gaussian",))
+    if step_samples is not None:
+        step_samples = whole("step_samples", step_samples, 1)
     require_memory(memory(p, min(jobs, trials), test_size))
 
     def replicate(trial):
-        return sweep(p, np.atleast_1d(eta), key(seed, trial), test_size)
+        return sweep(p, np.atleast_1d(eta), key(seed, trial), test_size, readout, step_samples)
 
     results = np.array(replicates(replicate, trials, jobs)).reshape(trials, 2, *eta.shape)
     return Losses(results[:, 0], results[:, 1])
@@ -238,9 +247,9 @@ def replicates(replicate, trials, jobs=2):
         return list(pool.map(replicate, range(trials)))
 
 
-def sweep(p: Problem, eta, rng, test_size=None):
+def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None):
     """One replicate of `losses`: (2, len(eta)), training losses and test errors at every step."""
-    now = draw(p, rng)
+    now = draw(p, rng, readout, step_samples)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
     measure = _population_error(p, now, G) if test_size is None else _sample_error(p, now, G, rng, test_size)

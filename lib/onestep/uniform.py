@@ -32,7 +32,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from . import checks
 from .problem import Problem
 
-STEP_NOISE = ("correlated", "isotropic")
+STEP_NOISE = ("correlated", "isotropic", "absent")
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
 _QUADRATURE = 1e-4
@@ -64,7 +64,8 @@ def losses(p, eta, readout="gaussian", step_samples=None, step_noise="correlated
     readout : law of √N a_i: "gaussian", or a list of equally likely values with mean square 1
         ([1.0]: all equal, as in Cui et al.).
     step_samples : size of the batch that the gradient step uses; p.n when None.
-    step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "isotropic" only its size.
+    step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "isotropic" only its size,
+        "absent" nothing: the spike alone.
 
     Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
 
@@ -259,13 +260,13 @@ class _Equivalent:
             u = u - c1 * a / rootD  # w_i overlaps with W0ᵀa by a_i, and β contains -c_1 W0ᵀa
         t = 2 * c2 * eta * a
         v = (eta * a) ** 2 * batch.phi * max(0.0, f.slope_second_moment - c1**2 - 4 * c2**2)
+        if step_noise == "absent":
+            t, v = 0 * t, 0 * v
         rr = 1 + t**2 * batch.phi * m2 + v * m2
         self.norm_spread = _norm_spread(p, batch, eta * a, rr, step_noise)
+        self.mix = np.array([np.ones_like(t), 2 * t, t**2, v]) / rr  # Σ_u/r² = mix · (I, M, M², C)
         if step_noise == "isotropic":
-            t, v, base = 0 * t, 0 * v, rr
-        else:
-            base = np.ones_like(t)
-        self.mix = np.array([base, 2 * t, t**2, v]) / rr  # Σ_u/r² = mix · (I, M, M², C)
+            self.mix = np.array([[1.0], [0.0], [0.0], [0.0]]) + 0 * t
         self.mu0, mu1, self.mu2sq, self.bend = _conditional_moments(f, u, self.z, rr)
         left, size, right = np.linalg.svd((mu1 * np.sqrt(self.pz)).T * np.sqrt(self.pu), full_matrices=False)
         keep = size > _RANK * size[0]
@@ -395,7 +396,7 @@ def _norm_spread(p, batch, move, rr, step_noise):
     From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g). The
     fluctuation along β̂ᵀw_i, present when c_3 != 0, only shifts u_i by a relative 1/√d and is left out.
     """
-    if step_noise == "isotropic":
+    if step_noise != "correlated":
         return rr**2 if p.first_layer == "gaussian" else np.zeros_like(rr)
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear

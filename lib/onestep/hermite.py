@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import factorial, sqrt
+from math import exp, factorial, sqrt
 
 import numpy as np
 from numpy.polynomial import hermite_e, legendre
@@ -203,11 +203,15 @@ def _softplus():
     return Function(lambda z: np.logaddexp(0.0, z) - shift, special.expit, name="softplus")
 
 
+_TILT = exp(-0.5) / sqrt(2)  # E sin(z + π/4)
+
 NAMED = {
     "shifted_relu": ShiftedReLU(),
     "tanh": Function(np.tanh, lambda z: 1 - np.tanh(z) ** 2, name="tanh"),
     "erf": Function(special.erf, lambda z: 2 / sqrt(np.pi) * np.exp(-(z**2)), name="erf"),
     "softplus": _softplus(),
+    # smooth and bounded with every c_k != 0: |c_k| = 1/(k! √(2e))
+    "tilted_sin": Function(lambda z: np.sin(z + np.pi / 4) - _TILT, lambda z: np.cos(z + np.pi / 4), name="tilted sin"),
 }
 
 

@@ -240,6 +240,15 @@ class Verdicts:
         display({"text/plain": plain, "text/markdown": markdown_table(_HEAD, body)}, raw=True)
 
 
+def extrapolated(half, full):
+    """(estimate, s.e.) of the limit n → ∞ from samples at n/2 and n, when the bias is of order 1/n: 2 m(n) - m(n/2).
+
+    half, full : independent samples, one per trial (1-D, at least two each).
+    """
+    (small, error_small), (large, error_large) = (_mean_and_error("extrapolated", x, None) for x in (half, full))
+    return 2 * large - small, math.hypot(2 * error_large, error_small)
+
+
 def ledgers(folder):
     """All ledgers in `folder`, in the order of the notebooks."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("[0-9][0-9]_*.json"))]

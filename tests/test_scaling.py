@@ -7,8 +7,20 @@ from onestep.simulate import key
 
 def test_crossing_is_exact_for_curves_linear_in_log_x():
     x = np.array([1.0, 10.0, 100.0])
-    y = np.array([[0.0, 0.4, 0.8], [0.2, 0.6, 0.5]])
-    np.testing.assert_allclose(scaling.crossing(x, y, 0.5), [10**1.25, 10**0.75])
+    assert scaling.crossing(x, [0.0, 0.4, 0.8], 0.5) == pytest.approx(10**1.25)
+    assert scaling.crossing(x, [0.2, 0.6, 0.5], 0.5) == pytest.approx(10**0.75)
+
+
+def test_mean_crossing_and_its_error_cover_the_truth():
+    x = np.geomspace(1, 100, 9)
+    truth, slope = np.log(12), 0.2
+    z = []
+    for trial in range(300):
+        noise = 0.05 * key(2, trial).standard_normal((8, 1))
+        mean, error = scaling.mean_crossing(x, 0.5 + slope * (np.log(x) - truth) + noise, 0.5)
+        z.append((mean - truth) / error)
+    assert abs(np.mean(z)) < 0.25
+    assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
 
 
 def test_threshold_and_its_error_cover_the_truth():

@@ -6,17 +6,28 @@ import numpy as np
 
 
 def crossing(x, y, level):
-    """Where curves first rise through `level`, interpolated linearly in log x.
+    """Where a curve first rises through `level`, interpolated linearly in log x.
 
-    x : (k,) increasing, > 0.   y : (..., k).   Returns (...). Raises ValueError for a curve that does not cross.
+    x : (k,) increasing, > 0.   y : (k,).   Raises ValueError for a curve that does not cross.
     """
     x, y = _grid(x), np.asarray(y, float)
-    above = y >= level
-    first = above.argmax(axis=-1)
-    if not above.any(axis=-1).all() or np.any(first == 0):
-        raise ValueError(f"level = {level!r}: some curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
-    low, high = (np.take_along_axis(y, (first - k)[..., None], -1)[..., 0] for k in (1, 0))
-    return np.exp(np.log(x[first - 1]) + np.log(x[first] / x[first - 1]) * (level - low) / (high - low))
+    k = int(np.argmax(y >= level))
+    if k == 0:
+        raise ValueError(f"level = {level!r}: the curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
+    return float(x[k - 1] * (x[k] / x[k - 1]) ** ((level - y[k - 1]) / (y[k] - y[k - 1])))
+
+
+def mean_crossing(x, samples, level):
+    """Log of the crossing of the mean curve and its standard error (jackknife over trials).
+
+    x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   Raises ValueError as `crossing`.
+    """
+    samples = np.asarray(samples, float)
+    trials = len(samples)
+    total = samples.sum(axis=0)
+    without = np.log([crossing(x, (total - row) / (trials - 1), level) for row in samples])
+    error = np.sqrt((trials - 1) * np.mean((without - without.mean()) ** 2))
+    return float(np.log(crossing(x, total / trials, level))), float(error)
 
 
 def threshold(x, success):

@@ -159,7 +159,7 @@ def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
 
     first = animate()
     assert animate() == first
-    assert sorted(first) == ["07_moving.npz", "07_moving.png"]
+    assert sorted(first) == ["07_moving.npz", "07_moving.pdf", "07_moving.png"]
     assert drawn == [0, 1, 2, 3] * 2
     with Image.open(folder / "07_moving.png") as picture:
         assert picture.n_frames == 4

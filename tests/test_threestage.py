@@ -138,6 +138,11 @@ def test_all_stages_reach_the_predicted_minimum(rng, correlation):
     assert threestage.imbalance(a, W) < 1e-3
     assert threestage.recovered(a, W, teacher)
     assert not threestage.recovered(*run.fitted, teacher, degrees=0.1)
+    reached = threestage.measures(system, a, W)
+    assert reached.loss == losses[-1]
+    assert reached.energy == pytest.approx(1, abs=1e-3)
+    assert 2 < reached.directions < 3.2
+    assert reached.weight == pytest.approx(predicted.penalty[-1], rel=1e-5)
 
 
 def test_gradient_descent_arrives_where_quasi_newton_does(rng, teacher):

@@ -13,6 +13,7 @@ COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#00
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
 _HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "verdict"]
+_PDF = {"CreationDate": None, "Creator": None, "Producer": None}  # else two runs differ
 _saved = []  # names of the figures this session has written, for the ledger
 
 
@@ -75,13 +76,13 @@ def save(fig, name, **arrays):
     numbers = {key: _storable(key, value) for key, value in arrays.items()}
     stem = directory() / name
     fig.savefig(f"{stem}.png", metadata={"Software": None})
-    fig.savefig(f"{stem}.pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    fig.savefig(f"{stem}.pdf", metadata=_PDF)
     np.savez(f"{stem}.npz", parameters=json.dumps(_parameters(), sort_keys=True), **numbers)
     _remember(name)
 
 
 def animate(fig, draw, frames, name, seconds=6.0, **arrays):
-    """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
+    """Show an animation; write it as `<name>.png`, an animated PNG, its last frame as `<name>.pdf`, its numbers as npz.
 
     Parameters
     ----------
@@ -114,6 +115,7 @@ def animate(fig, draw, frames, name, seconds=6.0, **arrays):
     pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
     stem = directory() / name
     stem.with_suffix(".png").write_bytes(file.getvalue())
+    fig.savefig(f"{stem}.pdf", metadata=_PDF)
     np.savez(f"{stem}.npz", parameters=json.dumps(_parameters(), sort_keys=True), **numbers)
     _remember(name)
     picture = b64encode(file.getvalue()).decode()

@@ -13,6 +13,7 @@ Training descends L + (λ/2)(‖a‖² + ‖W‖²).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, optimize
@@ -338,6 +339,27 @@ def effective_directions(W):
     units = _polar(W)[1]
     C = units.T @ units
     return float(np.trace(C) ** 2 / np.sum(C**2))
+
+
+class Measures(NamedTuple):
+    """Loss of the system, weighted angle, subspace energy, effective directions, total weight Σ|a_i|‖w_i‖."""
+
+    loss: float
+    angle: float
+    energy: float
+    directions: float
+    weight: float
+
+
+def measures(system, a, W):
+    """The `Measures` of a network with second layer a (m,) and first layer W (m, d)."""
+    return Measures(
+        system.loss(a, W),
+        weighted_angle(a, W, system.teacher),
+        subspace_energy(W, system.teacher),
+        effective_directions(W),
+        float(masses(a, W).sum()),
+    )
 
 
 def recovered(a, W, teacher, degrees=5.0):

@@ -244,7 +244,11 @@ def test_parameters_must_be_plain_assignments(project, capsys, source, message):
 def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project):
     write(project, "07")
     write(project, "08", "import os, time\nprint(os.getpid(), file=open('pid', 'w'))\ntime.sleep(60)")
-    command = "import sys; from onestep.notebooks import main; sys.exit(main([], root=sys.argv[1]))"
+    # A shell that starts jobs in the background has them ignore interrupts, which the test inherits and must undo.
+    command = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from onestep.notebooks import main; sys.exit(main([], root=sys.argv[1]))"
+    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     with subprocess.Popen(
         [sys.executable, "-c", command, str(project)], env=environment, stderr=subprocess.PIPE, text=True

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from onestep import threestage
 from onestep.simulate import key
 

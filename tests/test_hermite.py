@@ -118,3 +118,16 @@ def test_monomials_in_hermite_polynomials():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_moving_a_function_sideways():
+    moved = hermite.shifted(hermite.Function(np.sin, np.cos, name="sin"), 0.8)
+    derivatives = np.array([np.sin(0.8), np.cos(0.8), -np.sin(0.8), -np.cos(0.8), np.sin(0.8)])
+    expected = np.exp(-0.5) * derivatives / np.array([1, 1, 2, 6, 24])
+    np.testing.assert_allclose(moved.coefficients(4)[1:], expected[1:], rtol=1e-12)
+    assert moved.mean == pytest.approx(0, abs=1e-15)
+    assert moved.name == "sin(z + 0.8)"
+    np.testing.assert_allclose(moved.derivative(np.array([0.3])), np.cos(1.1))
+    relu = hermite.shifted("shifted_relu", -0.5)
+    assert relu.kinks == (0.5,)
+    assert relu.linear == pytest.approx(0.3085375387259869)  # P(g > 1/2)

@@ -68,3 +68,23 @@ def test_scatter_beyond_the_errors_widens_the_error():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("moment", [0, 2])
+def test_exponent_of_replicates_covers_the_truth(moment):
+    x, counts = np.array([100.0, 400.0, 1600.0]), (30, 8, 3)
+    z = []
+    for trial in range(300):
+        rng = key(3, trial)
+        samples = [v**0.7 * np.exp(_noise(rng, k, v, moment)) for v, k in zip(x, counts, strict=True)]
+        value, error = scaling.exponent(x, samples, moment)
+        z.append((value - 0.7) / error)
+    assert abs(np.mean(z)) < 0.2
+    assert 0.75 < np.std(z) < 1.1  # Birge's ratio can only widen the error
+    with pytest.raises(ValueError, match="at least two numbers"):
+        scaling.exponent(x, [[1.0, 2.0], [1.0, 2.0], [1.0]])
+
+
+def _noise(rng, count, x, moment):
+    """Logarithms of factors whose mean square (moment 2) or geometric mean (0) is 1, with spread 3/√x."""
+    return 3 / np.sqrt(x) * rng.standard_normal(count) - moment / 2 * 9 / x

@@ -12,15 +12,6 @@ RICH = Problem(1000, 300, 500, activation=(0, 1, 0.5, 0.3, 0.2), teacher=(0, 1, 
 VARIANTS = [(layer, output) for layer in ("sphere", "gaussian") for output in ("negligible", "full")]
 
 
-def slides_system(p, m1, m2):
-    """The two equations of the slides' fixed point, relative to their largest term."""
-    c1, tail = p.student.linear**2, p.student.tail
-    Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)
-    first = p.phi * (m1 - m2) * (tail * m1 + c1 * m2) + Psi
-    second = p.phi / p.psi * (c1 * m1 * m2 + p.phi * (m2 - m1)) + Psi
-    return np.array([first, second]) / abs(c1 * m1 * m2)
-
-
 @pytest.mark.parametrize("ridge", [1e-6, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("phi", [0.01, 0.3, 1.0, 20.0])
 @pytest.mark.parametrize("psi", [0.01, 0.6, 1.0, 50.0])
@@ -30,7 +21,7 @@ def test_traces_solve_the_slides_system_and_stay_in_range(phi, psi, ridge, activ
     d = round(phi * n)
     p = Problem(n, d, max(1, round(d / psi)), ridge, activation)
     t = theory.traces(p)
-    np.testing.assert_allclose(slides_system(p, t.m1, t.m2), 0, atol=1e-9)
+    np.testing.assert_allclose(theory.printed_system(p, t.m1, t.m2), 0, atol=1e-9)
     assert 0 < t.m2 < t.m1 <= p.phi / p.psi / ridge
     assert 0 < t.T < 1
     assert t.residual < 1e-12
@@ -242,3 +233,17 @@ def test_shapes_follow_eta():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_omitted_terms_of_a_polynomial_are_its_last_terms():
+    p = Problem(1000, 300, 500, activation=(0.0, 0.8, 0.0, 0.3))
+    third = 0.3 * (0.8 * np.sqrt(p.D) * 3.0) ** 3 * 15 / p.N
+    assert theory.omitted(p, 3.0, 2) == pytest.approx(third)
+    assert theory.term(p, 3.0, 3) == pytest.approx(third)
+    assert theory.omitted(p, [3.0, 6.0], 1) == pytest.approx([third, 8 * third])
+    assert theory.omitted(p, 3.0, 3) == pytest.approx(0, abs=1e-12)
+    # both terms at once: z and z³ are not orthogonal, which leaves a 2 x 2 matrix
+    gamma = np.array([[1, 3], [3, 15.0]])
+    sizes = np.diag([0.8 * 0.8 * np.sqrt(p.D) * 3.0, third / 15])
+    root = np.linalg.cholesky(gamma)
+    assert theory.omitted(p, 3.0, 0) == pytest.approx(np.linalg.norm(root.T @ sizes @ root, 2))

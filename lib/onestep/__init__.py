@@ -8,6 +8,7 @@ Submodules load on first use, so that commands which need none of the numerics s
 from importlib import import_module
 
 _SUBMODULES = (
+    "equivalence",
     "hermite",
     "multiindex",
     "overlap",

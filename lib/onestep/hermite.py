@@ -233,6 +233,15 @@ def function(spec, argument="activation"):
     raise ValueError(f"{argument} = {spec!r}: must be a name, Hermite coefficients, a callable or a hermite.Function")
 
 
+def shifted(spec, by):
+    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa."""
+    f = function(spec)
+    moved = Function(lambda z: f(z + by), kinks=[k - by for k in f.kinks])
+    mean = moved.mean
+    name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
+    return Function(lambda z: f(z + by) - mean, lambda z: f.derivative(z + by), moved.kinks, name)
+
+
 def monomials(order):
     """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats.
 

@@ -63,6 +63,29 @@ def power_law(x, log_y, error):
     return float(exponent), float(np.sqrt(max(birge, 1.0) / precision))
 
 
+def exponent(x, samples, moment=0):
+    """Exponent of y ~ x^p and its standard error, from independent replicates of y at every x, by `power_law`.
+
+    x : (k,) increasing, > 0.   samples : k arrays of positive numbers, at least two in each.
+    moment : 0 fits the geometric mean of the replicates, m >= 1 the mean of y^m, to the power 1/m.
+    The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
+    the largest.
+    """
+    x, samples = _grid(x), [np.asarray(y, float) for y in samples]
+    counts = np.array([len(y) for y in samples])
+    if len(samples) != len(x) or counts.min() < 2:
+        raise ValueError(f"samples: must be {len(x)} arrays of at least two numbers, not of {counts.tolist()}")
+    if moment:
+        means = [np.mean(y**moment) for y in samples]
+        deviations = [y**moment / mean / moment for y, mean in zip(samples, means, strict=True)]
+        logs = np.log(means) / moment
+    else:
+        deviations = [np.log(y) for y in samples]
+        logs = [y.mean() for y in deviations]
+    spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in deviations], weights=counts - 1))
+    return power_law(x, logs, spread / np.sqrt(x * counts))
+
+
 def _grid(x):
     x = np.asarray(x, float)
     if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):

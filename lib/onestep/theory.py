@@ -23,6 +23,7 @@ from .checks import choice, steps, whole
 from .hermite import monomials
 from .problem import Problem
 
+_NODES = 48  # Gauss-Hermite nodes for kernels in z and u: entire in szu, exact to rounding for s <= 1
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N), good to 1 % for s <= 1/4
 
 
@@ -105,6 +106,43 @@ def _degrees(nu, phi, psi, c1, tail):
     df = (phi / psi) * share / (nu + share)
     ddf = (phi / psi) * (s * dT * nu - share) / (nu + share) ** 2
     return df, ddf, T, dT
+
+
+def printed_system(p: Problem, m1, m2):
+    """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,)."""
+    c1, tail = p.student.linear**2, p.student.tail
+    Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)
+    first = p.phi * (m1 - m2) * (tail * m1 + c1 * m2) + Psi
+    second = p.phi / p.psi * (c1 * m1 * m2 + p.phi * (m2 - m1)) + Psi
+    return np.array([first, second]) / abs(c1 * m1 * m2)
+
+
+def term(p: Problem, eta, k):
+    """Limit of ‖c_1^k c_k η^k (X̃β)^{∘k}(a^{∘k})ᵀ‖_op/√n: (c_1 η √D)^k |c_k| (2k-1)!! N^{(1-k)/2}, like eta.
+
+    For η = n^α it is of order n^{(α-1/2)k+1/2}.  eta : step size(s) >= 0.  k : whole number >= 1.
+    """
+    c = p.student.coefficients(whole("k", k, 1))
+    return (abs(c[1]) * steps(eta) * sqrt(p.D)) ** k * abs(c[k]) * _odd_product(2 * k) * float(p.N) ** ((1 - k) / 2)
+
+
+def omitted(p: Problem, eta, order):
+    """Limit of ‖Σ_{k>ℓ} c_1^k c_k η^k (X̃β)^{∘k}(a^{∘k})ᵀ‖_op/√n, the terms that F_ℓ, ℓ = order >= 0, leaves out.
+
+    √N times the norm of the kernel E σ(g + szu) - Σ_{k≤ℓ} c_k (szu)^k, s = c_1 η √(D/N), between z, u ~ N(0, 1); all
+    terms at once and at their size at this n, of which the first is of order n^{(α-1/2)(ℓ+1)+1/2}.
+    eta : step size(s) >= 0, scalar or 1-D.
+    """
+    eta, order = steps(eta), whole("order", order, 0)
+    z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
+    root = np.sqrt(mass / mass.sum())
+    c = p.student.coefficients(order)
+    out = []
+    for step in np.atleast_1d(eta):
+        t = step * p.student.linear * sqrt(p.D / p.N) * np.outer(z, z)
+        kernel = p.student.moments(t, 1.0)[0] - np.polynomial.polynomial.polyval(t, c)
+        out.append(sqrt(p.N) * np.linalg.norm(kernel * np.outer(root, root), 2))
+    return np.reshape(out, eta.shape)[()]
 
 
 def thresholds(order):

@@ -73,7 +73,7 @@ def one_batch():
 
     With σ of degree 3 the features' linear parts span three modes, so the resolvent fits in a 3d × 3d matrix.
     """
-    p = Problem(1300, 800, 720, 0.05, (0.0, 1.0, 0.4, 0.2), teacher=(0.0, 1.0, 0.8), noise=0.3)
+    p = Problem(1300, 800, 720, 0.05, (0.0, 1.0, 0.6, 0.1), teacher=(0.0, 1.0, 0.8), noise=0.3)
     draw = simulate.draw(p, np.random.default_rng(11))
     draw = dataclasses.replace(draw, y=draw.y - draw.y.mean())
     M = (draw.X.T * draw.y) @ draw.X / p.n
@@ -81,7 +81,7 @@ def one_batch():
     s = draw.X @ draw.beta_star
     weight = np.full(p.n, 1 / p.n)
     law = uniform._FirstBatch(p.phi, draw.y, weight, (weight * s)[None], (weight * s**2)[None, None])
-    model = uniform._Equivalent(p, 0.3 * np.sqrt(p.n), law, None, "correlated", 18)
+    model = uniform._Equivalent(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 18)
     state, _ = uniform._anderson(model, None)
     _, q, gamma_inv = model._pencil(state, 1.0)[:3]
     mats = [p.N / p.d * (model.c.T * (w * model.pu * q)) @ model.c for w in model.mix]
@@ -101,12 +101,12 @@ def test_map_against_an_explicit_first_batch(one_batch):
     for w, t in zip(model.mix, traces, strict=True):  # each of the four terms matters at this accuracy
         share = np.abs(w * np.einsum("ui,ij,uj->u", model.c, t, model.c)).max() / seen.max()
         assert share > 0.03
-    np.testing.assert_allclose(1 / new_q, p.ridge + model.mu2sq @ g + seen, rtol=0.01)
+    np.testing.assert_allclose(1 / new_q, p.ridge + model.mu2sq @ g + seen, rtol=0.003)
     gamma = (model.rows.T * g) @ model.rows
     T = np.linalg.inv(gamma) - np.linalg.solve(gamma, np.linalg.solve(gamma, traces[0]).T).T
     linear = np.einsum("zi,ij,zj->z", model.rows, T, model.rows)
     expected = (p.N * (model.pu * q) @ model.mu2sq + p.d * linear) / p.n
-    np.testing.assert_allclose(new_kappa, expected, rtol=0.01)
+    np.testing.assert_allclose(new_kappa, expected, rtol=0.003)
 
 
 def test_directions_against_an_explicit_first_batch(one_batch):

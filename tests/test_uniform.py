@@ -322,3 +322,73 @@ def test_a_step_without_noise_keeps_the_weights_covariance():
     assert np.all(model.norm_spread == 0)
     quiet, loud = (uniform.losses(P1, 25.0, step_noise=kind).test for kind in ("absent", "isotropic"))
     assert quiet < loud
+
+
+def test_first_batch_carries_the_law_of_residuals():
+    p = Problem(600, 300, 400, 0.05, "softplus", (0.0, 1.0, 0.6), 0.3, initial_output="full")
+    law = uniform._first_batch(p, p.phi, 40)
+    np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
+    np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
+    np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
+    assert law.D == pytest.approx(p.D)
+    rng = np.random.default_rng(0)
+    s, own, rest = rng.standard_normal((3, 400_000))
+    noise = np.sqrt(p.student.tail + p.noise**2) * rest
+    y = p.target(s) - p.student.linear * own + noise
+    for a, first in enumerate((s, own)):
+        assert law.along[a] @ law.y**3 == pytest.approx(np.mean(first * y**3), abs=0.3)
+        for b, second in enumerate((s, own)):
+            drawn = np.mean(first * second * np.cos(y / 2))
+            assert np.sum(law.pair[a, b] * np.cos(law.y / 2)) == pytest.approx(drawn, abs=0.01)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_loss_is_the_solution_of_the_whole_linear_problem(output):
+    """With a small explicit input space in place of T's equivalents, the block elimination is an identity."""
+    p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian")
+    model = uniform._Family(p, None, p.phi, "correlated", 8)._model(20.0)
+    state = model.start(None)
+    kappa, q, _ = model.split(state)
+    g, Z, dims = model.pz / (1 + kappa), model.z.size, 4
+    half = np.random.default_rng(1).standard_normal((dims * Z, 60)) / 8
+    B = half @ half.T
+    b, ends = np.eye(dims)[0], model.batch.mean / np.sqrt(model.batch.D)
+    zeta = np.eye(dims)[1]
+    e0 = ends[0] * b + model.away * zeta
+    directions = [e0]
+    if output == "full":
+        side = -ends[0] * ends[1] / model.away
+        directions.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
+    inverse = np.linalg.inv(np.eye(dims * Z) + B)
+
+    def between(v, w):
+        return np.kron(v, np.eye(Z)) @ inverse @ np.kron(w, np.eye(Z)).T
+
+    back = np.linalg.inv(between(b, b))
+    cross = [between(e, b) for e in directions]
+    seen = [
+        [between(e, f) - x @ back @ y.T for f, y in zip(directions, cross, strict=True)]
+        for e, x in zip(directions, cross, strict=True)
+    ]
+    leak = [c * np.eye(Z) - back @ x.T for c, x in zip(ends, cross, strict=True)]
+    model._directions = lambda *_: (back, seen, leak, np.zeros((Z, Z)))
+
+    root = np.sqrt(g)
+    strength = np.sqrt(p.N * model.pu * q)
+    whole = np.block(
+        [
+            [np.eye(Z) + model.z[:, None] * B[:Z, :Z] * model.z, model.z[:, None] * B[:Z, Z:]],
+            [B[Z:, :Z] * model.z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
+        ]
+    )
+    bend = model.bend * root
+    whole[:Z, :Z] += 2 * p.N / p.d * (bend.T * (model.pu * q * model.norm_spread)) @ bend
+    columns = np.zeros((dims * Z, model.pu.size))
+    columns[:Z] = (model.mu0 * root).T * strength
+    if output == "full":
+        start = ((model.c @ model.rows.T) * root).T * (strength * model.overlap)
+        columns[Z:] = np.kron(directions[1][1:, None], start)
+    label = np.kron(zeta, root * model.h1)
+    label[:Z] = root * model.h0
+    expected = g @ model.unseen + label @ np.linalg.solve(whole + columns @ columns.T, label)
+    assert model.train(state, 1.0) == pytest.approx(expected, rel=1e-9)

@@ -8,9 +8,11 @@ Submodules load on first use, so that commands which need none of the numerics s
 from importlib import import_module
 
 _SUBMODULES = (
+    "bulk",
     "equivalence",
     "hermite",
     "multiindex",
+    "observe",
     "overlap",
     "problem",
     "randomfeatures",

@@ -126,6 +126,12 @@ def test_replicates_differ_and_more_trials_keep_the_first_ones():
     assert not np.any(simulate.losses(P, 1.0, trials=2, seed=1).train == few.train)
 
 
+def test_a_seed_may_name_an_experiment():
+    one, two = (simulate.losses(P, 1.0, trials=1, seed=(3, branch)).train for branch in (0, 1))
+    assert one != two
+    assert simulate.key((3, 1), 5).random() == simulate.key(3, 1, 5).random()
+
+
 def test_shapes():
     assert simulate.losses(P, 1.0, trials=3).train.shape == (3,)
     assert simulate.losses(P, [0.0, 1.0], trials=3).test.shape == (3, 2)
@@ -138,6 +144,8 @@ def test_shapes():
         (lambda: simulate.losses(P, -1.0), "eta = -1.0"),
         (lambda: simulate.losses(P, 1.0, trials=0), "trials = 0"),
         (lambda: simulate.losses(P, 1.0, seed=-1), "seed = -1"),
+        (lambda: simulate.losses(P, 1.0, seed=(1, 0.5)), "seed = 0.5"),
+        (lambda: simulate.plateaus(P, [1], seed="a"), "seed = 'a'"),
         (lambda: simulate.losses(P, 1.0, jobs=0.5), "jobs = 0.5"),
         (lambda: simulate.losses(P, 1.0, test_size=0), "test_size = 0"),
         (lambda: simulate.losses(P.scaled(10**9), 1.0), r"not enough memory: this size needs .* GiB"),

@@ -56,7 +56,8 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2) -> Path:
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
     degree, trials = whole("degree", degree, 0), whole("trials", trials, 1)
-    seed, jobs = whole("seed", seed, 0), whole("jobs", jobs, 1)
+    jobs = whole("jobs", jobs, 1)
+    key(seed)
     results = replicates(lambda trial: _replicate(p, ridges, degree, key(seed, trial)), trials, jobs)
     test, learned = zip(*results, strict=True)
     return Path(np.array(test), np.array(learned))

@@ -47,9 +47,13 @@ class Losses:
     test: np.ndarray
 
 
-def key(seed, *spawn_key):
-    """The random generator of one replicate: independent for every (seed, spawn_key)."""
-    return np.random.default_rng(np.random.SeedSequence(whole("seed", seed, 0), spawn_key=spawn_key))
+def key(seed, *branch):
+    """The random generator of one replicate: independent for every (seed, branch).
+
+    seed : whole number >= 0, or a tuple of them: a root and the branch of an experiment, as in (7, 1, p.n).
+    """
+    root, *rest = (whole("seed", part, 0) for part in (seed if isinstance(seed, tuple) and seed else (seed,)))
+    return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
 
 
 def draw(p: Problem, rng, readout="gaussian", step_samples=None) -> Draw:
@@ -153,7 +157,7 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
     trials : replicates >= 1; each redraws everything.
-    seed : whole number >= 0; replicate t uses SeedSequence(seed, spawn_key=(t,)), so results do not depend on jobs.
+    seed : as in `key`; replicate t draws from key(seed, t), so results do not depend on jobs.
     jobs : replicates under way at once, each on one core.
     test_size : None for the exact population test error, or the size of a fresh test sample.
     readout, step_samples : as for `draw`.
@@ -163,7 +167,8 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="
     ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
     """
     eta = steps(eta)
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
     if test_size is not None:
         test_size = whole("test_size", test_size, 1)
     if isinstance(readout, str):
@@ -189,7 +194,8 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
     orders : whole numbers >= 0.  Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
     orders = [whole("orders", order, 0) for order in orders]
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
     require_memory(memory(p, min(jobs, trials)))
     results = np.array(replicates(lambda trial: _plateaus(p, orders, key(seed, trial)), trials, jobs))
     return Losses(results[:, 0], results[:, 1])

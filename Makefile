@@ -37,8 +37,10 @@ test: venv
 notebooks: venv
 	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --notebook-dir=notebooks
 
+# all cores for both sides of each ratio
 bench: venv
-	@for script in benchmarks/*.py; do $(PY) $$script || exit 1; done
+	@unset OPENBLAS_NUM_THREADS OMP_NUM_THREADS MKL_NUM_THREADS VECLIB_MAXIMUM_THREADS; \
+	for script in benchmarks/*.py; do $(PY) $$script || exit 1; done
 
 lint: venv
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -67,8 +67,10 @@ def direct(target, d, n, N, rng, activation, preprocess):
 @pytest.mark.parametrize("preprocess", [False, True])
 @pytest.mark.parametrize("d", [12, 40])
 def test_one_step_has_the_law_of_the_step_in_all_coordinates(preprocess, d):
+    target = Target({**QUADRATIC.terms, (0, 0, 0): 2.0})
+
     def energies(step, branch):
-        cosines = [step(QUADRATIC, d, 60, 8, key(2, branch, t), CURVED, preprocess) for t in range(300)]
+        cosines = [step(target, d, 60, 8, key(2, branch, t), CURVED, preprocess) for t in range(300)]
         return np.mean(np.square(cosines), axis=1)
 
     one, other = energies(multiindex.one_step, 0), energies(direct, 1)
@@ -131,6 +133,13 @@ def test_fresh_steps_climb_the_staircase_and_only_that():
     assert climbed[1, 0] > 0.3 and climbed[1, 1:].max() < 0.04
     assert climbed[2, 1] > 0.08 and climbed[2, 2] < 0.04 < climbed[3, 2]
     assert stuck[:, 1:].max() < 0.03
+
+
+def test_neurons_of_either_sign_move_either_way():
+    both = multiindex.one_step(QUADRATIC, 30, 900, 40, key(9))[:, 0]
+    assert 10 < np.sum(both > 0.3) < 30 and 10 < np.sum(both < -0.3) < 30
+    steps = multiindex.fresh_steps(QUADRATIC, 30, 900, 40, 1, key(9), "shifted_relu", 10.0)[1, :, 0]
+    assert 10 < np.sum(steps > 0.3) < 30 and 10 < np.sum(steps < -0.3) < 30
 
 
 def test_fresh_steps_first_step_is_one_step():

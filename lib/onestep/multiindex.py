@@ -110,7 +110,8 @@ def one_step(target, d, n, N, rng, activation="shifted_relu", preprocess=False):
     d, n, N = whole("d", d, target.r), whole("n", n, 2), whole("N", N, 1)
     slope, r = hermite.function(activation).derivative, target.r
     W = _sphere(N, d, rng)
-    inner = np.linalg.qr(W[:, r:].T)[1].T
+    outer = W[:, r:]
+    inner = outer if N >= d - r else np.linalg.cholesky(outer @ outer.T)
     W = np.hstack([W[:, :r], inner])
     mean, linear = _affine_part(target, d, W.shape[1], n, rng) if preprocess else (0.0, np.zeros(W.shape[1]))
     W = np.pad(W, ((0, 0), (0, len(linear) - W.shape[1])))
@@ -171,7 +172,8 @@ def _affine_part(target, d, tracked, n, rng):
 def _gaussian_rows(covariance, count, rng):
     """(N, count): independent columns with the given covariance over the rows."""
     values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0)) @ rng.standard_normal((len(values), count))
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T  # the symmetric one: no sign is left to chance
+    return root @ rng.standard_normal((len(values), count))
 
 
 def _blocks(n, width):

@@ -104,6 +104,17 @@ def test_spikes_of_features_against_simulation(layer):
     np.testing.assert_allclose(last, found.overlap[-1], atol=0.08)
 
 
+def test_growth_of_rows_bends_the_second_direction_at_every_size():
+    p = Problem(10**14, 3 * 10**13, 5 * 10**13, activation=WAVE)
+    cosine, share = bulk.second_spike(p)
+    assert cosine < 0.9 and share < 0.4
+    overlap = bulk.feature_spikes(p, p.n**0.38, 2).overlap[0, 1]
+    assert overlap[:2].sum() == pytest.approx(cosine, abs=0.01)
+    assert overlap.sum() == pytest.approx(1, abs=0.01)
+    without = bulk.feature_spikes(p, p.n**0.38, 2, isotropic=False).overlap[0, 1]
+    assert without[:2].sum() == pytest.approx(1, abs=0.01)
+
+
 def test_a_weak_spike_of_features_has_the_rank_one_closed_form():
     p = Problem(2000, 600, 1000, activation=(0, 1.0))
     eta = 1.5 * bulk.birth(p, 1)

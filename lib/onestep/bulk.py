@@ -11,7 +11,7 @@ A finite-rank spike sees the bulk through w alone (Benaych-Georges & Nadakuditi 
 strength(w) = 1, decreasing in w, has its root beyond the minimum.
 
     W:  t = r_i², the growth of row i by the part of the gradient that is not rank one;       γ = N/d.
-    F:  t = eigenvalues of Σ = c_1² W0W0ᵀ + c_{>1}² I, x = s²/n;  w = -ν, the effective ridge of `theory`;  γ = N/n.
+    F:  t = eigenvalues of Σ = c_1² W0W0ᵀ + c_{>1}² I,  x = s²/n;  w = -ν, the effective ridge of `theory`;  γ = N/n.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from .problem import Problem
 
 _NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u): entire in s z u, exact to rounding for s <= 1
 _RANK = 16  # singular values of that kernel kept: they fall like s^k
-_FAR = 1e8  # how far outside the bulk an outlier is looked for, in units of the bulk's edge
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,8 @@ class FeatureSpikes:
     """Spikes of F at M step sizes, largest first, NaN where spike j is not out of the bulk.
 
     value : (M, count) singular values divided by √n.
-    overlap : (M, count, count) squared cosine of left singular vector j with the k-th of the monomials (X̃β)^{∘k},
-        k = 1, 2, …, made orthonormal in this order under N(0, 1).
+    overlap : (M, count, count + 1) squared cosine of left singular vector j with the k-th of the monomials (X̃β)^{∘k},
+        k = 1, …, count, and last the constant, made orthonormal in this order under N(0, 1).
     """
 
     value: np.ndarray
@@ -185,37 +184,49 @@ def _growth(p, eta):
     return eta**2 / p.N * p.phi * power * (p.student.slope_second_moment - p.student.linear**2)
 
 
-def features(p: Problem) -> Law:
-    """Law of the singular values of F0/√n, hence of F/√n without its spikes; F0 ≃ c_1X̃W0ᵀ + c_{>1}Z."""
-    s, tail, gamma = p.student.linear**2, p.student.tail, p.phi / p.psi
+def features(p: Problem, eta=0.0) -> Law:
+    """Law of the singular values of F/√n (n, N) without its spikes.
+
+    F0 ≃ c_1X̃W0ᵀ + c_{>1}Z. After a step, given z = X̃β/√D and u = √N a, unit and sample share the coefficient
+    μ1(z, u) = E gσ(r g + s z u) instead of c_1, and c_{>1}² becomes Var σ(r g + s z u) - μ1²; both enter by their mean
+    squares over z and u, which is exact as η/√n → 0.
+
+    eta : step size >= 0.
+    """
+    return _Kernel(p, float(steps(eta))).law
+
+
+def _feature_law(p, s, tail):
+    gamma = p.phi / p.psi
 
     def degrees(w):
-        share, slope = _explained(p, w)
+        share, slope = _explained(p.psi, s, tail, w)
         gap = w - share
         return gamma * share / gap, gamma * (slope * w - share) / gap**2
 
     return Law(degrees, tail + s * (1 + p.psi**-0.5) ** 2, min(1.0, gamma))
 
 
-def _explained(p, w):
-    """c_{>1}² + c_1²T and its w-derivative; T as in `theory.traces` at ν = -w, real beyond the bulk or complex."""
-    s, tail = p.student.linear**2, p.student.tail
+def _explained(psi, s, tail, w):
+    """tail + sT and its w-derivative; T as in `theory.traces` at ν = -w, real beyond the bulk or complex."""
     B = tail - np.asarray(w, complex)
-    root = np.sqrt(B + s * (1 + p.psi**-0.5) ** 2) * np.sqrt(B + s * (1 - p.psi**-0.5) ** 2)
-    T = 2 * B / (B + s / p.psi - s + root)
+    root = np.sqrt(B + s * (1 + psi**-0.5) ** 2) * np.sqrt(B + s * (1 - psi**-0.5) ** 2)
+    T = 2 * B / (B + s / psi - s + root)
     share, slope = tail + s * T, s * (T - 1) / root
     return (share, slope) if np.iscomplexobj(w) else (share.real, slope.real)
 
 
-def feature_spikes(p: Problem, eta, count=4) -> FeatureSpikes:
+def feature_spikes(p: Problem, eta, count=4, isotropic=True) -> FeatureSpikes:
     """Spikes of F/√n at a finite step: singular values and overlaps of the left vectors with the monomials.
 
-    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(s z uᵀ), μ0(t) = E σ(g + t) = Σ c_k t^k: all
-    monomials at once and at their strength at this n. Spike j sits at the w where
-    N (1 + δ/γ)/w · σ_j² = 1, σ_j the j-th singular value of the operator T^{1/2} μ0(s z u) on L²(z) x L²(u) and
+    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² = 1 + u²·growth as in
+    `weights`; at r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth is of
+    the order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
+    N (1 + δ/γ)/w · σ_j² = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 on L²(z) x L²(u) and
     T acting on the linear function alone. A Gaussian first layer adds the rank-one mean 1δᵀ of the even features.
 
     eta : step size(s) >= 0, scalar or 1-D.  count : spikes looked for, 1 <= count <= 8.
+    isotropic : False leaves the growth of the rows out (r = 1), as the theorem does.
 
     Raises
     ------
@@ -223,15 +234,14 @@ def feature_spikes(p: Problem, eta, count=4) -> FeatureSpikes:
     """
     eta, count = np.atleast_1d(steps(eta)), _count(count)
     _needs_negligible(p)
-    law = features(p)
-    value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count), np.nan)
+    value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
     for m, step in enumerate(eta):
-        kernel = _Kernel(p, step)
+        kernel = _Kernel(p, step, isotropic)
         for j in range(count):
-            w = _leaves(lambda w, j=j, kernel=kernel: kernel.strengths(w)[j], law)
+            w = _leaves(lambda w, j=j, kernel=kernel: kernel.strengths(w)[j], kernel.law)
             if w is None:
                 break
-            value[m, j] = sqrt(law.at(w)[0])
+            value[m, j] = sqrt(kernel.law.at(w)[0])
             overlap[m, j] = kernel.overlaps(w, j, count)
     return FeatureSpikes(value, overlap)
 
@@ -243,11 +253,10 @@ def birth(p: Problem, order: int):
     """
     order = _count(order, "order")
     _needs_negligible(p)
-    turn = features(p).turn
 
     def excess(log_s):
-        eta = exp(log_s) * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
-        return log(max(_Kernel(p, eta).strengths(turn)[order - 1], 1e-300))
+        kernel = _Kernel(p, exp(log_s) * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D)))
+        return log(max(kernel.strengths(kernel.law.turn)[order - 1], 1e-300))
 
     low, high = -0.5 * log(p.N), 0.0
     if not excess(low) < 0 < excess(high):
@@ -255,29 +264,45 @@ def birth(p: Problem, order: int):
     return exp(brentq(excess, low, high, xtol=1e-10)) * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
 
 
+def second_spike(p: Problem):
+    """(cos², share) of spike 2's left singular vector as n → ∞ with 1/4 < α < 1/2: its squared cosine with the span of
+    the first two monomials, and its part along H_2.
+
+    The vector is (X̃β)^{∘2}/D + q, q = φ E r² Var σ'/(c_1² D): rows with a large a_i grow, and the even part c_2H_2 of
+    the activation turns that into a constant. With q = 0 they would be 1 and 2/3.
+    """
+    q = _growth(p, 1.0) * p.N / (p.student.linear**2 * p.D)
+    return (3 + q) ** 2 / (3 * (2 + (1 + q) ** 2)), 2 / (2 + (1 + q) ** 2)
+
+
 class _Kernel:
     """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, seen through F0."""
 
-    def __init__(self, p, eta):
+    def __init__(self, p, eta, isotropic=True):
         z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
-        self.p, self.z, self.root = p, z, np.sqrt(mass / mass.sum())
+        mass = mass / mass.sum()
+        self.p, self.z, self.root = p, z, np.sqrt(mass)
         s = eta * p.student.linear * sqrt(p.D / p.N)
-        growth = np.sqrt(1 + z**2 * _growth(p, eta))
-        table = p.student.moments(s * np.outer(z, z), growth)[0] * np.outer(self.root, self.root)
+        r = np.sqrt(1 + z**2 * (_growth(p, eta) if isotropic else 0.0))
+        mean, linear, square = p.student.moments(s * np.outer(z, z), r)
+        self.s = mass @ linear**2 @ mass
+        self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
+        self.law = _feature_law(p, self.s, self.tail)
+        table = mean * np.outer(self.root, self.root)
         if p.first_layer == "gaussian":
-            mean = sqrt(2 / p.psi / p.N) * abs(p.student.coefficients(2)[2])
-            table = np.column_stack([table, mean * self.root])
+            even = sqrt(2 / p.psi / p.N) * abs(p.student.coefficients(2)[2])
+            table = np.column_stack([table, even * self.root])
         left, size, _ = np.linalg.svd(table)
         self.table = left[:, :_RANK] * size[:_RANK]
         self.linear = self.root * z
 
     def _through(self, w):
         """T^{1/2}·table, T, dT/dw, 1 + δ/γ, and the derivative of the latter two's law."""
-        p, s = self.p, self.p.student.linear**2
-        share, slope = _explained(p, w)
-        T, dT = (share - p.student.tail) / s, slope / s
+        p = self.p
+        share, slope = _explained(p.psi, self.s, self.tail, w)
+        T, dT = (share - self.tail) / self.s, slope / self.s
         seen = self.table + (sqrt(T) - 1) * np.outer(self.linear, self.linear @ self.table)
-        delta, fall = features(p).degrees(w)
+        delta, fall = self.law.degrees(w)
         return seen, T, dT, 1 + delta * p.psi / p.phi, fall * p.psi / p.phi
 
     def strengths(self, w):
@@ -286,10 +311,10 @@ class _Kernel:
         return self.p.N * free / w * np.linalg.svd(seen, compute_uv=False) ** 2
 
     def overlaps(self, w, j, count):
-        """Squared cosines of left singular vector j at w with the orthonormalised monomials 1..count; (count,)."""
+        """Squared cosines of left singular vector j at w with orthonormalised monomials 1..count and the constant."""
         seen, T, dT, free, dfree = self._through(w)
         P, size, Q = np.linalg.svd(seen, full_matrices=False)
-        x, slope = features(self.p).at(w)
+        x, slope = self.law.at(w)
         # one resolvent for each side, a = s T/w and b = (1 + δ/γ)/s with s = √x; the vector has unit norm when
         # x_vᵀΘᵀ(-da/ds)Θx_v + x_uᵀΘ(-db/ds)Θᵀx_u = 1, Θ the spikes, x_v = cQ_j, x_u = aΘx_v.
         power = self.p.N * size[j] ** 2
@@ -298,16 +323,17 @@ class _Kernel:
         right = (free - dfree * rate) / free**2
         vector = P[:, j] + (sqrt(T) - 1) * self.linear * (self.linear @ P[:, j])
         vector *= sqrt(2 * x * power / (left + right)) / w
-        basis = np.linalg.qr(self.root[:, None] * self.z[:, None] ** np.arange(1, count + 1))[0]
+        basis = np.linalg.qr(self.root[:, None] * self.z[:, None] ** [*range(1, count + 1), 0])[0]
         return (basis.T @ vector) ** 2
 
 
 def _leaves(strength, law):
-    """The w > law.turn with strength(w) = 1, or None when the spike stays in the bulk."""
-    turn = law.turn
-    if not strength(turn) > 1:
+    """The w > law.turn with strength(w) = 1, or None when the spike stays in the bulk; w·strength(w) decreases."""
+    start, low = strength(law.turn), log(law.turn)
+    if not start > 1:
         return None
-    return brentq(lambda w: strength(w) - 1, turn, _FAR * turn, xtol=1e-13 * turn, rtol=1e-13)
+    high = low + log(start) + 1e-3
+    return exp(brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))
 
 
 def _count(count, argument="count"):

@@ -50,8 +50,8 @@ class Weights:
 class Features:
     """Leading singular triplets of F = σ(X̃Wᵀ).
 
-    values : (trials, len(eta), count), divided by √n.  overlap : (trials, len(eta), count, order), squared cosine of
-        left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; nan when order = 0.
+    values : (trials, len(eta), count), divided by √n.  overlap : (trials, len(eta), count, order + 1), squared cosine
+        of left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; the constant comes last.
     """
 
     values: np.ndarray
@@ -143,12 +143,12 @@ def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2) -> Featu
     def replicate(trial):
         now, base, move = _activations(p, seed, trial)
         z = now.X2 @ direction(p, now)
-        monomials = np.linalg.qr((z / np.sqrt(np.mean(z**2)))[:, None] ** np.arange(1, order + 1))[0]
+        basis = np.linalg.qr((z / np.sqrt(np.mean(z**2)))[:, None] ** [*range(1, order + 1), 0])[0]
         out = []
         for step in eta:
             F = simulate.features(p, base, move, step)
             top = singular_triplets(F, count, _NORM)
-            out.append(np.column_stack([top.values / np.sqrt(p.n), (monomials.T @ top.left).T ** 2]))
+            out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
         return out
 
     table = np.array(simulate.replicates(replicate, whole("trials", trials, 1), jobs))

@@ -8,6 +8,7 @@ Submodules load on first use, so that commands which need none of the numerics s
 from importlib import import_module
 
 _SUBMODULES = (
+    "baselines",
     "bulk",
     "equivalence",
     "hermite",
@@ -16,6 +17,7 @@ _SUBMODULES = (
     "overlap",
     "problem",
     "randomfeatures",
+    "regimes",
     "report",
     "scaling",
     "simulate",

@@ -1,7 +1,8 @@
-"""What one gradient step has to beat: ridge regression on x and kernel ridge regression (scikit-learn), on all 2n labels.
+"""What one gradient step has to beat: ridge regression on x and kernel ridge regression, with all 2n labels.
 
 The network splits its 2n samples between the two layers; each baseline sees all of them. Errors are returned for every
-penalty asked for, so that a notebook can grant a baseline the penalty that is best for it.
+penalty asked for, so that a notebook can grant a baseline the penalty that is best for it. The regressions are
+scikit-learn's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from . import population
-from .checks import choice, number, whole
+from .checks import number, whole
 from .hermite import Polynomial
 from .problem import Problem
 from .simulate import draw, key, replicates, sample
@@ -58,7 +59,8 @@ class Power:
     degree: int = 2
 
     def __post_init__(self):
-        choice("degree", self.degree, tuple(_BINOMIAL))
+        if self.degree not in _BINOMIAL:
+            raise ValueError(f"degree = {self.degree!r}: must be 2 or 3")
 
     def matrix(self, X, Z):
         return polynomial_kernel(X, Z, degree=self.degree, gamma=1 / X.shape[1], coef0=1)
@@ -110,7 +112,7 @@ def linear_ridge(p: Problem, penalties, trials=20, seed=0, jobs=2):
 
     def errors(penalties, now, X, y, rng):
         fits = Ridge(alpha=len(X) * penalties, fit_intercept=False, solver="cholesky")
-        b = fits.fit(X, np.tile(y[:, None], len(penalties))).coef_
+        b = np.atleast_2d(fits.fit(X, np.tile(y[:, None], len(penalties))).coef_)
         missed = b - p.target.linear * now.beta_star
         return (missed**2).sum(1) + p.target.variance - p.target.linear**2 + p.noise**2
 

@@ -150,7 +150,8 @@ def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_
 
 def _trials(p, penalties, trials, seed, jobs, errors):
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
 
     def replicate(trial):
         rng = key(seed, trial)

@@ -3,7 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from onestep import Problem, equivalence, hermite, simulate
+from onestep import Problem, equivalence, hermite, simulate, theory
 
 SINE = hermite.shifted(hermite.Function(np.sin, np.cos, name="sin"), 0.8)
 P = Problem(160, 40, 60, activation=SINE, teacher=(0.0, 1.0, 0.4), noise=0.3)
@@ -106,7 +106,9 @@ def test_forms_against_an_explicit_inverse(N):
     now, _, beta = replicate(p, 0, 2)
     F0 = p.student(now.X2 @ now.W0.T)
     z, zs = now.X2 @ beta / np.linalg.norm(beta), now.X2 @ now.beta_star
-    vectors = [z, z**2 - 1, zs, zs**2 - 1, F0 @ now.a, np.sqrt(N) * F0 @ now.a**2, np.ones(p.n)]
+    vectors = [v / np.sqrt(np.mean(v**2)) for v in (z, z**2 - 1, zs, zs**2 - 1)]
+    vectors[1::2] = [np.sqrt(2) * v for v in vectors[1::2]]
+    vectors += [F0 @ now.a, np.sqrt(N) * F0 @ now.a**2, F0.sum(1) / np.sqrt(N), np.ones(p.n)]
     assert len(got.labels) == len(vectors)
     assert got.labels[3] == "H2(z⋆)"
     for k, ridge in enumerate(ridges):
@@ -154,3 +156,40 @@ def test_bad_input_is_named(call, message):
 def test_a_series_out_of_reach_is_reported():
     with pytest.raises(ArithmeticError, match="not resolved by degree"):
         equivalence.terms(P, np.array([40.0]), np.array([3.0]), 5.0, inf)
+
+
+def test_terms_with_growth_are_the_mean_over_longer_rows():
+    z, a = np.linspace(-2, 2, 9), np.array([0.4, -0.7])
+    p = P.replace(activation=(0.0, 0.8, 0.3, 0.1, 0.05))
+    left, right = equivalence.terms(p, z, a, 1.5, 4, growth=0.9)
+    mean = p.student.moments(0.8 * 1.5 * np.outer(z, a), np.sqrt(1 + 1.5**2 * 0.9 * a**2))[0]
+    np.testing.assert_allclose(left @ right.T, mean, atol=1e-12)
+
+
+def test_growth_of_the_rows_is_what_the_second_term_misses():
+    p = Problem(600, 600, 300, activation=(0.0, 1.0, 0.5), noise=1.0)
+    now, G, beta = replicate(p)
+    rows = np.sum((G - np.outer(now.a, beta)) ** 2, axis=1)
+    assert np.sum(rows) / np.sum(now.a**2) == pytest.approx(p.row_growth, rel=0.1)
+    printed = equivalence.norms(p, 6.0, [2], trials=2)
+    corrected = equivalence.norms(p, 6.0, [2], trials=2, growth=True)
+    assert np.all(corrected.mean < 0.5 * printed.mean)
+    assert np.all(printed.mean <= printed.difference * (1 + 1e-3))
+    with pytest.raises(ValueError, match="must be finite"):
+        equivalence.norms(p, 6.0, [2, inf], trials=1, growth=True)
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_simulated_forms_approach_their_limits(layer):
+    p = Problem(500, 150, 250, first_layer=layer, teacher=(0.0, 1.0, 0.5), ridge=0.1)
+    got = equivalence.forms(p, [p.ridge], order=2, trials=24, seed=1).values[:, 0]
+    limit = theory.forms(p, 2)
+    np.testing.assert_array_equal(limit, limit.T)
+    lengths = np.sqrt(np.diagonal(limit))
+    error = got.std(0, ddof=1) / np.sqrt(len(got)) / np.outer(lengths, lengths)
+    gap = (got.mean(0) - limit) / np.outer(lengths, lengths)
+    allowance = np.where(np.eye(len(limit), dtype=bool), 0.02, p.d**-0.5)  # the size of corrections to what vanishes
+    assert np.all(np.abs(gap) < 3.5 * error + allowance)
+    even = got[:, -2, -2]
+    assert even.mean() == pytest.approx(limit[-2, -2], abs=0.015)
+    assert even.mean() > limit[-4, -4] + 0.08  # not a direction like any other

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import inf, sqrt
+from math import comb, inf, sqrt
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from numpy.polynomial.hermite_e import hermevander
 from scipy.sparse.linalg import aslinearoperator
+from scipy.special import factorial, factorial2
 
 from . import simulate, spectrum
 from .checks import choice, number, steps, whole
@@ -28,12 +30,14 @@ _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far be
 class Norms:
     """Operator norms divided by √n, so that a spike of the bulk's own size is O(1).
 
+    mean : (trials, directions, steps, orders), ‖1ᵀ(F - F_ℓ)‖/n, the mean row's length, never above difference.
     difference : (trials, directions, steps, orders), ‖F - F_ℓ‖.
     term : (trials, directions, steps, K), norm of the k-th term, k = 1..K, K the largest finite order (at least 1).
     """
 
     difference: np.ndarray
     term: np.ndarray
+    mean: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,16 @@ def gradient_direction(p: Problem, draw, of="residual"):
     return draw.X.T @ (simulate.residual(p, draw) if of == "residual" else draw.y) / len(draw.y)
 
 
-def terms(p: Problem, projection, a, eta, order):
+def terms(p: Problem, projection, a, eta, order, growth=0.0):
     """left (n, K), right (N, K) with F_ℓ - F0 = left rightᵀ.
 
     projection : X̃β, (n,).  a : (N,).  eta : step size.
     order : ℓ >= 0, then K = ℓ, column k holding term k; or `math.inf` for the sum of the series, E σ(g + t) with
         t = c_1 η X̃β aᵀ and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if
         at all).
+    growth : 0 gives the terms as printed. With `p.row_growth` the powers x^k of x = X̃β become E (x + √γ h)^k over
+        h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where r_i² = 1 + η² a_i² growth is the squared
+        length that row i of W has apart from β. Not for the sum of the series.
 
     Raises ArithmeticError if no polynomial of degree 60 comes within 1e-6 of the series.
     """
@@ -79,7 +86,12 @@ def terms(p: Problem, projection, a, eta, order):
         return _series(p, projection, a, eta)
     k = np.arange(1, whole("order", order, 0) + 1)
     c = p.student.coefficients(order)[1:]
-    return c * (p.student.linear * eta) ** k * projection[:, None] ** k, a[:, None] ** k
+    powers = projection[:, None] ** np.arange(order + 1)
+    spread = sqrt(growth) / abs(p.student.linear)
+    for j in range(order, 1, -1):  # E (x + s h)^j = Σ_i binom(j, 2i) (2i-1)!! s^{2i} x^{j-2i}
+        for i in range(1, j // 2 + 1):
+            powers[:, j] += comb(j, 2 * i) * factorial2(2 * i - 1) * spread ** (2 * i) * powers[:, j - 2 * i]
+    return c * (p.student.linear * eta) ** k * powers[:, 1:], a[:, None] ** k
 
 
 def _series(p, projection, a, eta):
@@ -101,7 +113,9 @@ def gaussian_features(p: Problem, X, W0, rng):
     return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * rng.standard_normal((len(X), len(W0)))
 
 
-def norms(p: Problem, eta, orders, trials=8, seed=0, jobs=2, directions=("residual",), tolerance=1e-3) -> Norms:
+def norms(
+    p: Problem, eta, orders, trials=8, seed=0, jobs=2, directions=("residual",), tolerance=1e-3, growth=False
+) -> Norms:
     """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
 
     Parameters
@@ -111,6 +125,7 @@ def norms(p: Problem, eta, orders, trials=8, seed=0, jobs=2, directions=("residu
     trials, seed, jobs : as in `simulate.losses`; replicate t at this n uses spawn_key (n, t).
     directions : any of "residual" and "labels": which β the terms are made of, see `gradient_direction`.
     tolerance : relative residual of every norm, see `spectrum.operator_norm`.
+    growth : count the growth of W's rows in the terms, see `terms`; orders must be finite then.
 
     Raises
     ------
@@ -122,11 +137,14 @@ def norms(p: Problem, eta, orders, trials=8, seed=0, jobs=2, directions=("residu
     for of in directions:
         choice("directions", of, DIRECTIONS)
     number("tolerance", tolerance, above=0)
+    grown = p.row_growth if growth else 0.0
+    if growth and any(inf in row for row in orders):
+        raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d
     simulate.require_memory(8 * entries * min(jobs, trials) / 2**30)
 
     def replicate(trial):
-        return _norms(p, eta, orders, simulate.key(seed, p.n, trial), directions, tolerance)
+        return _norms(p, eta, orders, simulate.key(seed, p.n, trial), directions, tolerance, grown)
 
     results = simulate.replicates(replicate, trials, jobs)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
@@ -139,24 +157,26 @@ def _orders(orders, count):
     return [[order if order == inf else whole("orders", order, 0) for order in row] for row in rows]
 
 
-def _norms(p, eta, orders, rng, directions, tolerance):
+def _norms(p, eta, orders, rng, directions, tolerance, growth):
     now = simulate.draw(p, rng)
     projections = [now.X2 @ gradient_direction(p, now, of) for of in directions]
     base, move = now.X2 @ now.W0.T, now.X2 @ simulate.gradient(p, now).T
     F0 = p.student(base)
     K = max([1, *(order for row in orders for order in row if order != inf)])
     difference = np.empty((len(directions), len(eta), len(orders[0])))
-    term = np.empty((len(directions), len(eta), K))
+    term, mean = np.empty((len(directions), len(eta), K)), np.empty_like(difference)
     for m, step in enumerate(eta):
         change = simulate.features(p, base, move, step)
         change -= F0
         for i, projection in enumerate(projections):
-            left, right = terms(p, projection, now.a, step, K)
+            left, right = terms(p, projection, now.a, step, K, growth)
             term[i, m] = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
             for j, order in enumerate(orders[m]):
-                kept = spectrum.low_rank(*terms(p, projection, now.a, step, order))
-                difference[i, m, j] = spectrum.operator_norm(aslinearoperator(change) - kept, tolerance)
-    return difference / sqrt(p.n), term / sqrt(p.n)
+                kept = spectrum.low_rank(*terms(p, projection, now.a, step, order, growth))
+                rest = aslinearoperator(change) - kept
+                difference[i, m, j] = spectrum.operator_norm(rest, tolerance)
+                mean[i, m, j] = np.linalg.norm(rest.rmatvec(np.ones(p.n)))
+    return difference / sqrt(p.n), term / sqrt(p.n), mean / p.n
 
 
 def losses(p: Problem, eta, order, trials=20, seed=0, jobs=2, test_size=None) -> Losses:
@@ -205,10 +225,10 @@ def _versions(p, now, X, beta, W, eta, order, rng):
 
 
 def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2) -> Forms:
-    """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, 1}, q = 1..order, at every ridge.
+    """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
-    z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance, so that H_q(z) has norm √(n q!); a^{∘2} carries the √N that makes its
-    norm O(1). p.ridge is not used.
+    z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance; H_q(z) and H_q(z⋆) are scaled to their limiting norm √(n q!), which
+    takes out most of their noise. a^{∘2} carries the √N that makes its norm O(1). p.ridge is not used.
 
     Parameters
     ----------
@@ -228,7 +248,7 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2)
     replicate = partial(_forms, p, ridges, order, gaussian, seed)
     values, m1, m2 = (np.array(part) for part in zip(*simulate.replicates(replicate, trials, jobs), strict=True))
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
-    return Forms((*labels, "F0 a", "√N F0 a²", "1"), values, m1, m2)
+    return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), values, m1, m2)
 
 
 def _forms(p, ridges, order, gaussian, seed, trial):
@@ -236,12 +256,11 @@ def _forms(p, ridges, order, gaussian, seed, trial):
     now = simulate.draw(p, rng)
     beta = gradient_direction(p, now)
     F0 = gaussian_features(p, now.X2, now.W0, rng) if gaussian else p.student(now.X2 @ now.W0.T)
-    degrees = np.arange(1, order + 1)
-    vectors = [
-        np.polynomial.hermite_e.hermevander(z, order)[:, degrees]
-        for z in (now.X2 @ beta / np.linalg.norm(beta), now.X2 @ now.beta_star)
-    ]
-    vectors = np.column_stack([*vectors, F0 @ now.a, sqrt(p.N) * (F0 @ now.a**2), np.ones(p.n)])
+    projections = now.X2 @ np.column_stack([beta / np.linalg.norm(beta), now.beta_star])
+    polynomials = np.column_stack([hermevander(z, order)[:, 1:] for z in projections.T])
+    polynomials *= np.tile(np.sqrt(p.n * factorial(np.arange(1, order + 1))), 2) / np.linalg.norm(polynomials, axis=0)
+    hidden = np.column_stack([now.a, sqrt(p.N) * now.a**2, np.full(p.N, 1 / sqrt(p.N))])
+    vectors = np.column_stack([polynomials, F0 @ hidden, np.ones(p.n)])
     eigenvalues, Q = np.linalg.eigh(F0 @ F0.T)
     rotated, inputs = Q.T @ vectors, np.sum((Q.T @ now.X2) ** 2, axis=1) / p.d
     resolvents = [1 / (np.maximum(eigenvalues, 0) + ridge * p.n) for ridge in ridges]

@@ -108,6 +108,12 @@ class Problem:
         return D
 
     @property
+    def row_growth(self):
+        """Limit of ‖e_i‖²/a_i², e_i the part of row i of the gradient other than c_1 a_i β: φ E r² Var σ'(g)."""
+        power = self.label_power + (self.student.second_moment if self.initial_output == "full" else 0.0)
+        return self.phi * power * (self.student.slope_second_moment - self.student.linear**2)
+
+    @property
     def rho(self):
         """ρ = c⋆1/√D, the limiting cosine between β and β⋆."""
         return self.target.linear / sqrt(self.D)

@@ -117,6 +117,30 @@ def printed_system(p: Problem, m1, m2):
     return np.array([first, second]) / abs(c1 * m1 * m2)
 
 
+def forms(p: Problem, order):
+    """Limits of v1ᵀR0v2, v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, R0 = (F0F0ᵀ + λnI)⁻¹.
+
+    z = X̃β/‖β‖, z⋆ = X̃β⋆, negligible initial output. Returns a symmetric matrix (2 order + 4, 2 order + 4).
+
+    R0 acts as 1/(nν) on functions orthogonal to the linear ones and as T/(nν) on those; F0ᵀR0F0 acts as the scalar τ
+    on directions independent of F0. The direction 1/√N is not quite one of them: c_2 H_2(w_iᵀx) has the component
+    c_2 (‖x‖² - d)/d in common to all i, a rank-one part hδᵀ of F0 with δ along 1 and ‖δ‖² = 2c_2²/ψ. A Gaussian first
+    layer gives F0 the mean 1δᵀ of the same size, with δ along the row norms.
+    """
+    t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
+    scale = np.where(q == 1, t.T, 1.0) * np.array([float(factorial(k)) for k in q]) / t.nu
+    tau = p.psi / p.phi * t.df
+    seen = 1 / (1 + 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - tau) / t.nu)
+    even = 1 - (1 - tau) * seen
+    out = np.zeros((2 * order + 4, 2 * order + 4))
+    out[: 2 * order, : 2 * order] = np.block(
+        [[np.diag(scale), np.diag(scale * p.rho**q)], [np.diag(scale * p.rho**q), np.diag(scale)]]
+    )
+    out[2 * order :, 2 * order :] = np.diag([tau, 2 * tau + even, even, seen ** (p.first_layer == "gaussian") / t.nu])
+    out[-3, -2] = out[-2, -3] = even
+    return out
+
+
 def term(p: Problem, eta, k):
     """Limit of ‖c_1^k c_k η^k (X̃β)^{∘k}(a^{∘k})ᵀ‖_op/√n: (c_1 η √D)^k |c_k| (2k-1)!! N^{(1-k)/2}, like eta.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).resolve().parents[1] / "lib" / "onestep"
-THEORY = {"bulk", "overlap", "theory", "uniform"}
+THEORY = {"bulk", "overlap", "regimes", "theory", "uniform"}
 SIMULATION = {"baselines", "equivalence", "multiindex", "observe", "population", "randomfeatures", "simulate"}
 
 

@@ -58,6 +58,29 @@ def test_no_linear_part_leaves_the_teacher_unseen():
         theory.losses(p, 1.0)
 
 
+def test_growing_rows_add_a_constant_to_the_second_spike():
+    p = SETTINGS[2]
+    q = theory.row_growth(p)
+    assert q == pytest.approx(0.3 * 2 * 0.25 / (0.25 * 1.6))
+    for name in ("train", "test"):
+        first, second, grown = (
+            getattr(x, name) for x in (theory.gains(p, 1), theory.gains(p, 2), theory.gains(p, 2, growing_rows=True))
+        )
+        assert grown - first == pytest.approx((second - first) * 3 / (2 + (1 + q) ** 2), rel=1e-12)
+        assert getattr(theory.gains(p, 1, growing_rows=True), name) == first
+
+
+@pytest.mark.parametrize("problem", [SETTINGS[2], SETTINGS[2].replace(activation="tilted_sin")])
+def test_growing_rows_are_the_limit_of_the_uniform_theory(problem):
+    p = problem.scaled(10**24)
+    at = theory.losses(p, [0.0, 1e24**0.29], method="uniform")
+    grown, theorem = theory.gains(p, 2, growing_rows=True), theory.gains(p, 2)
+    for name in ("train", "test"):
+        before, after = getattr(at, name)
+        assert before - after == pytest.approx(getattr(grown, name), rel=0.01)
+        assert abs(before - after - getattr(theorem, name)) > 0.05 * getattr(theorem, name)
+
+
 def test_large_ridge_learns_nothing():
     p = SETTINGS[2].replace(ridge=1e6)
     assert theory.untrained(p).train == pytest.approx(p.label_power, rel=1e-5)
@@ -219,6 +242,7 @@ def test_shapes_follow_eta():
         (lambda: theory.gains(SETTINGS[1], 3), "c_3 = 0"),
         (lambda: theory.gains(RICH, 3, printed=True), "order = 3.*1 and 2 only"),
         (lambda: theory.gains(RICH, -1), "order = -1"),
+        (lambda: theory.gains(RICH, 2, printed=True, growing_rows=True), "growing_rows = True"),
         (lambda: theory.boundary(RICH, 1), "order = 1"),
         (lambda: theory.losses(RICH, -1.0), "eta = -1.0"),
         (lambda: theory.losses(RICH, np.ones((2, 2))), "eta"),

@@ -192,25 +192,41 @@ def best_linear(p: Problem):
     return p.target.variance - p.target.linear**2 + p.noise**2
 
 
-def gains(p: Problem, order: int, printed: bool = False) -> Losses:
+def row_growth(p: Problem):
+    """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
+
+    With r the residual that the gradient sees. That part lengthens row i of W by the factor √(1 + η²a_i²φ E r² Var σ'),
+    independently of x̃. Averaging it turns spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q.
+    The term (c_1η)²c_2 D q 1(a∘a)ᵀ that this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
+    """
+    power = p.label_power + (p.student.second_moment if p.initial_output == "full" else 0.0)
+    c1 = p.student.linear
+    return p.phi * power * (p.student.slope_second_moment - c1**2) / (c1**2 * p.D)
+
+
+def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False) -> Losses:
     """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
 
     Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
     cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
+    Both are limits for the features F_ℓ of the slides; `growing_rows=True` gives those of the network itself, whose
+    spikes from the second on carry a constant (see `row_growth`). Δ_1 and Λ_1 are the same.
 
     Raises
     ------
     ValueError for order < 0, for c_k = 0 with some k <= order (the theorem needs c_1, …, c_ℓ != 0), and for
-    `printed=True` beyond ℓ = 2, where the slides give no formula.
+    `printed=True` beyond ℓ = 2 or with growing rows, where the slides give no formula.
     """
     order = whole("order", order, 0)
+    if printed and growing_rows:
+        raise ValueError("growing_rows = True: the slides print no formula with growing rows; leave printed at False")
     if printed and order > 2:
         raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
     _needs_spikes(p, order)
     if order == 0:
         return Losses(0.0, 0.0)
     signs = np.sign(p.student.coefficients(order)[1:])
-    drop = _drops(p, np.full((1, order), inf), signs)
+    drop = _drops(p, np.full((1, order), inf), signs, row_growth(p) if growing_rows else 0.0)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
     t, D = traces(p), p.D
@@ -283,10 +299,11 @@ def _needs_spikes(p, order):
         )
 
 
-def _drops(p, log_strength, signs):
+def _drops(p, log_strength, signs, growth=0.0):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
+    growth : q of `row_growth`, or 0 for the spikes z^{∘k} themselves.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)((1-τ)Γ)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
@@ -295,8 +312,9 @@ def _drops(p, log_strength, signs):
     """
     K = log_strength.shape[1]
     t = traces(p)
-    xi = monomials(K)[1:]
     ranks = np.arange(K + 1)
+    # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
+    xi = (monomials(K) * (1 + growth) ** (np.maximum(np.subtract.outer(ranks, ranks), 0) / 2))[1:]
     ranked_teacher = p.target.coefficients(K) * p.rho**ranks
     sizes = np.array([float(factorial(k)) for k in ranks])
     inverse_gamma = _inverse_moments(K)

@@ -195,13 +195,11 @@ def best_linear(p: Problem):
 def row_growth(p: Problem):
     """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
 
-    With r the residual that the gradient sees. That part lengthens row i of W by the factor √(1 + η²a_i²φ E r² Var σ'),
-    independently of x̃. Averaging it turns spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q.
-    The term (c_1η)²c_2 D q 1(a∘a)ᵀ that this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
+    That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
+    spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
+    this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
     """
-    power = p.label_power + (p.student.second_moment if p.initial_output == "full" else 0.0)
-    c1 = p.student.linear
-    return p.phi * power * (p.student.slope_second_moment - c1**2) / (c1**2 * p.D)
+    return p.row_growth / (p.student.linear**2 * p.D)
 
 
 def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False) -> Losses:

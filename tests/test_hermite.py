@@ -131,3 +131,9 @@ def test_moving_a_function_sideways():
     relu = hermite.shifted("shifted_relu", -0.5)
     assert relu.kinks == (0.5,)
     assert relu.linear == pytest.approx(0.3085375387259869)  # P(g > 1/2)
+
+
+def test_the_ramps_closed_form_is_its_quadrature():
+    f, scale, quadrature = hermite.NAMED["shifted_relu"], np.array([0.3, 1.0, 2.5]), hermite.Function.normalized
+    np.testing.assert_allclose(f.normalized(160, scale), quadrature(f, 160, scale), atol=1e-12)
+    np.testing.assert_allclose(f.normalized(1, scale), quadrature(f, 1, scale), atol=1e-12)

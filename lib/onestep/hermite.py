@@ -99,12 +99,9 @@ class Function:
         scale = np.asarray(scale, float)
         g, w = self.nodes(np.zeros_like(scale), scale)
         weighted = w * self.f(scale[..., None] * g)
-        out = np.empty((*scale.shape, order + 1))
-        before, now = np.zeros_like(g), np.ones_like(g)
-        for k in range(order + 1):
-            out[..., k] = (weighted * now).sum(-1)
-            before, now = now, (g * now - sqrt(k) * before) / sqrt(k + 1)
-        return out
+        if g.ndim == 1:  # the same nodes at every scale
+            return weighted @ _hermite_functions(g, order).T
+        return np.moveaxis((weighted * _hermite_functions(g, order)).sum(-1), 0, -1)
 
     def coefficients(self, order):
         """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding."""
@@ -168,6 +165,16 @@ class ShiftedReLU(Function):
         square = (mu**2 + s**2) * mass + mu * s * density
         return relu - self.shift, s * mass, square - 2 * self.shift * relu + self.shift**2
 
+    def normalized(self, order, scale=1.0):
+        whole("order", order, 0)
+        ramp = np.zeros(max(order, 2) + 1)  # E max(g, 0) h_k(g) = h_{k-2}(0)/√(2πk(k-1)) for k >= 2
+        ramp[:3] = 1 / sqrt(2 * np.pi), 0.5, 1 / sqrt(4 * np.pi)
+        for k in range(4, order + 1, 2):
+            ramp[k] = -ramp[k - 2] * (k - 3) / sqrt(k * (k - 1))
+        out = np.multiply.outer(np.asarray(scale, float), ramp[: order + 1])
+        out[..., 0] -= self.shift
+        return out
+
 
 class Polynomial(Function):
     """Σ_k c_k H_k from its coefficients c_0, c_1, …: every expansion and moment is exact."""
@@ -195,6 +202,16 @@ class Polynomial(Function):
         else:
             out[..., : known + 1] = super().normalized(known, scale)
         return out
+
+
+def _hermite_functions(g, order):
+    """h_k(g), k = 0..order; shape (order + 1, *g.shape)."""
+    h = np.ones((order + 1, *g.shape))
+    if order:
+        h[1] = g
+    for k in range(1, order):
+        h[k + 1] = (g * h[k] - sqrt(k) * h[k - 1]) / sqrt(k + 1)
+    return h
 
 
 def _softplus():

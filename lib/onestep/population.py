@@ -30,20 +30,24 @@ def gram(student: Function, products):
     elif student == NAMED["tilted_sin"]:
         kernel, table = _tilted_sine, norms
     else:
-        kernel, table = _series, _table(student, norms)
+        kernel, table = _series, _table(student, norms, _ORDER)
     rows = max(1, _CHUNK // len(norms))
     for start in range(0, len(norms), rows):
-        block = slice(start, start + rows)
-        products[block] = kernel(products[block], table[block], table, norms[block], norms)
+        block, rest = slice(start, start + rows), slice(start, None)  # K is symmetric: what lies before is known
+        values = kernel(products[block, rest], table[block], table[rest], norms[block], norms[rest])
+        products[block, rest], products[rest, block] = values, values.T
     np.fill_diagonal(products, student.moments(np.zeros_like(norms), norms)[2])
     return products
 
 
 def cross(student: Function, target: Function, norms, cosines):
     """E σ(w_iᵀx) σ⋆(β⋆ᵀx) for rows of norm `norms` at cosine `cosines` to the unit vector β⋆; all of shape (N,)."""
-    a, b = _table(student, norms), target.normalized(_ORDER)
-    bound = np.abs(a).max(0) * np.abs(b) * np.abs(cosines).max() ** np.arange(_ORDER + 1)
-    used = _cut(bound, np.sqrt(target.second_moment) * np.sqrt((a**2).sum(1).max()))
+    b, size = target.normalized(_ORDER), np.sqrt(target.second_moment)
+    decay = np.abs(b) * np.abs(cosines).max() ** np.arange(_ORDER + 1)
+    used = _last_needed(decay, size)
+    a = _table(student, norms, used)
+    if used > _ORDER - 2:
+        used = _cut(np.abs(a).max(0) * decay[: used + 1], size * np.sqrt((a**2).sum(1).max()))
     powers = np.cumprod(np.broadcast_to(cosines[:, None], (len(cosines), used)), axis=1)
     return a[:, 0] * b[0] + (a[:, 1 : used + 1] * b[1 : used + 1] * powers).sum(1)
 
@@ -80,24 +84,28 @@ def _series(products, a, b, r, s):
     return total
 
 
-def _table(student, norms):
-    """a_k(r) at every row norm, (N, _ORDER + 1), interpolated from Chebyshev nodes."""
+def _table(student, norms, order):
+    """a_k(r), k = 0..order, at every row norm, (N, order + 1), interpolated from Chebyshev nodes."""
     low, high = norms.min(), norms.max()
     if high - low < 1e-12 * high:
-        return np.broadcast_to(student.normalized(_ORDER, high), (len(norms), _ORDER + 1))
+        return np.broadcast_to(student.normalized(order, high), (len(norms), order + 1))
     x = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
-    values = student.normalized(_ORDER, (low + high) / 2 + (high - low) / 2 * x)
-    return np.polynomial.chebyshev.chebval(
-        (2 * norms - low - high) / (high - low),
-        np.linalg.solve(np.polynomial.chebyshev.chebvander(x, _GRID - 1), values),
-    ).T
+    values = student.normalized(order, (low + high) / 2 + (high - low) / 2 * x)
+    at = np.polynomial.chebyshev.chebvander((2 * norms - low - high) / (high - low), _GRID - 1)
+    return at @ np.linalg.solve(np.polynomial.chebyshev.chebvander(x, _GRID - 1), values)
+
+
+def _last_needed(bound, scale):
+    """Index of the last term that a series needs for what is left out to stay below _PRECISION·scale."""
+    rest = np.cumsum(bound[::-1])[::-1]
+    needed = np.flatnonzero(rest > _PRECISION * scale)
+    return int(needed[-1]) if needed.size else 0
 
 
 def _cut(bound, scale):
-    """Last term needed so that the rest of the series is below _PRECISION·scale."""
+    """The last term needed; ValueError if the terms given do not tell."""
     rest = np.cumsum(bound[::-1])[::-1]
-    needed = np.flatnonzero(rest > _PRECISION * scale)
-    used = int(needed[-1]) if needed.size else 0
+    used = _last_needed(bound, scale)
     if used >= len(bound) - 2:  # two, since every second coefficient of an even or odd function vanishes
         raise ValueError(
             f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "

@@ -14,6 +14,17 @@ def limit(p, measure):
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_limit_features_at_the_threshold_of_spike_two(layer):
+    p = BASE.replace(first_layer=layer)
+    first, edge = theory.gains(p, 1), theory.boundary(p, 2)
+    losses = [simulate.plateaus(q, [1, 1.5], trials=250, seed=(12, q.n)) for q in (p.scaled(p.n // 2), p)]
+    for name in ("train", "test"):
+        value, error = report.extrapolated(*(-np.diff(getattr(loss, name), axis=1)[:, 0] for loss in losses))
+        expected = getattr(edge, name) - getattr(first, name)
+        assert abs(value - expected) < 3.5 * error < 0.5 * expected
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_limit_features_gain_what_the_plateaus_say(layer, output):
     p = BASE.replace(first_layer=layer, initial_output=output)

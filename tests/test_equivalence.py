@@ -175,6 +175,10 @@ def test_growth_of_the_rows_is_what_the_second_term_misses():
     corrected = equivalence.norms(p, 6.0, [2], trials=2, growth=True)
     assert np.all(corrected.mean < 0.5 * printed.mean)
     assert np.all(printed.mean <= printed.difference * (1 + 1e-3))
+    both = equivalence.norms(p, 6.0, [2, 2], trials=2, growth=(False, True))
+    np.testing.assert_array_equal(both.mean, np.concatenate([printed.mean, corrected.mean], axis=-1))
+    with pytest.raises(ValueError, match="one for each of 1 orders"):
+        equivalence.norms(p, 6.0, [2], trials=1, growth=(False, True))
     with pytest.raises(ValueError, match="must be finite"):
         equivalence.norms(p, 6.0, [2, inf], trials=1, growth=True)
 

@@ -70,6 +70,20 @@ def test_growing_rows_add_a_constant_to_the_second_spike():
         assert getattr(theory.gains(p, 1, growing_rows=True), name) == first
 
 
+def test_metric_of_the_hidden_directions_is_what_the_forms_leave():
+    p, K = SETTINGS[2].replace(activation="softplus"), 4
+    form = theory.forms(p, 1)
+    tau, even = form[2, 2], form[4, 4]
+    gamma = np.array([0.0, 1.0, 0.0, 3.0])
+    moments = np.array([[1, 0, 3, 0], [0, 3, 0, 15], [3, 0, 15, 0], [0, 15, 0, 105.0]])
+    left = moments - tau * (moments - np.outer(gamma, gamma)) - even * np.outer(gamma, gamma)
+    metric, dmetric = theory._free_metric(p, theory.traces(p), K)
+    np.testing.assert_allclose(metric @ left, np.eye(K), atol=1e-12)
+    low, high = (theory.traces(p.replace(ridge=p.ridge * factor)) for factor in (1 - 1e-5, 1 + 1e-5))
+    difference = (theory._free_metric(p, high, K)[0] - theory._free_metric(p, low, K)[0]) / (high.nu - low.nu)
+    np.testing.assert_allclose(dmetric, difference, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("problem", [SETTINGS[2], SETTINGS[2].replace(activation="tilted_sin")])
 def test_growing_rows_are_the_limit_of_the_uniform_theory(problem):
     p = problem.scaled(10**24)

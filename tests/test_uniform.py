@@ -47,7 +47,10 @@ def isotropic_by_damping(p, eta, order=30, omega_change=0.0, z_change=None):
     h0, h1, second = p.target.moments(p.rho * z, np.full(order, away))
     mean0, mean1 = np.sqrt(g) * h0, np.sqrt(g) * h1
     P, tilt, even = np.sqrt(g) * mu0, np.sqrt(g) * z * mu1, np.sqrt(g) * bend
-    top = np.eye(order) + N * (P.T * (pu * q)) @ P + N / d * (tilt.T * (pu * q)) @ tilt
+    share = np.sqrt(pu * q)[:, None]
+    swell = share * r[:, None] ** 2 * even  # along what ‖x‖² moves, units pay for its variance 2/d
+    units = np.linalg.inv(np.eye(a.size) + 2 * N / d * swell @ swell.T)
+    top = np.eye(order) + N * (share * P).T @ units @ (share * P) + N / d * (tilt.T * (pu * q)) @ tilt
     if p.first_layer == "gaussian":
         top += 2 * N / d * (even.T * (pu * q * r**4)) @ even
     train = g @ (second - h0**2 - h1**2 + p.noise**2) + mean1 @ T @ mean1 + mean0 @ np.linalg.solve(top, mean0)
@@ -182,6 +185,15 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
     np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("width", [0.5, 1.5])
+def test_threshold_of_the_second_spike(width, layer):
+    p = Problem(10**24, 3 * 10**23, int(width * 10**24), 0.05, teacher=(0.0, 1.0, 0.7), first_layer=layer)
+    edge = theory.boundary(p, 2, growing_rows=True)
+    found = drops(uniform.losses(p, np.array([0.0, 1e24**0.25])))[:, 0]
+    np.testing.assert_allclose(found, [edge.train, edge.test], rtol=1e-3)
+
+
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_signs_of_activation_input_and_teacher_do_not_matter(output):
     sigma = np.array([0.0, 1.0, 0.5, 0.2])
@@ -284,6 +296,7 @@ def test_shapes_and_residuals():
         ({"step_samples": 0}, "step_samples"),
         ({"step_noise": "none"}, "step_noise"),
         ({"p": P1.replace(activation=(0.0, 0.0, 1.0))}, "c_1 = 0"),
+        ({"p": P1.scaled(10**30)}, "N = "),
     ],
 )
 def test_bad_input_is_named(changes, message):
@@ -390,5 +403,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output):
         columns[Z:] = np.kron(directions[1][1:, None], start)
     label = np.kron(zeta, root * model.h1)
     label[:Z] = root * model.h0
-    expected = g @ model.unseen + label @ np.linalg.solve(whole + columns @ columns.T, label)
+    swell = np.sqrt(model.pu * q)[:, None] * model.swell * root
+    units = np.linalg.inv(np.eye(model.pu.size) + 2 * p.N / p.d * swell @ swell.T)
+    expected = g @ model.unseen + label @ np.linalg.solve(whole + columns @ units @ columns.T, label)
     assert model.train(state, 1.0) == pytest.approx(expected, rel=1e-9)

@@ -32,7 +32,8 @@ class Norms:
 
     mean : (trials, directions, steps, orders), ‖1ᵀ(F - F_ℓ)‖/n, the mean row's length, never above difference.
     difference : (trials, directions, steps, orders), ‖F - F_ℓ‖.
-    term : (trials, directions, steps, K), norm of the k-th term, k = 1..K, K the largest finite order (at least 1).
+    term : (trials, directions, steps, K), norm of the k-th term as printed, k = 1..K, K the largest finite order (at
+        least 1).
     """
 
     difference: np.ndarray
@@ -125,7 +126,8 @@ def norms(
     trials, seed, jobs : as in `simulate.losses`; replicate t at this n uses spawn_key (n, t).
     directions : any of "residual" and "labels": which β the terms are made of, see `gradient_direction`.
     tolerance : relative residual of every norm, see `spectrum.operator_norm`.
-    growth : count the growth of W's rows in the terms, see `terms`; orders must be finite then.
+    growth : count the growth of W's rows in F_ℓ, see `terms`; one choice for all orders, or one per order, which must
+        be finite where it is True.
 
     Raises
     ------
@@ -137,8 +139,10 @@ def norms(
     for of in directions:
         choice("directions", of, DIRECTIONS)
     number("tolerance", tolerance, above=0)
-    grown = p.row_growth if growth else 0.0
-    if growth and any(inf in row for row in orders):
+    if np.ndim(growth) and len(growth) != len(orders[0]):
+        raise ValueError(f"growth = {growth!r}: must be one choice, or one for each of {len(orders[0])} orders")
+    grown = p.row_growth * np.broadcast_to(np.asarray(growth, bool), len(orders[0]))
+    if any(order == inf and grows for row in orders for order, grows in zip(row, grown > 0, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d
     simulate.require_memory(8 * entries * min(jobs, trials) / 2**30)
@@ -169,10 +173,10 @@ def _norms(p, eta, orders, rng, directions, tolerance, growth):
         change = simulate.features(p, base, move, step)
         change -= F0
         for i, projection in enumerate(projections):
-            left, right = terms(p, projection, now.a, step, K, growth)
+            left, right = terms(p, projection, now.a, step, K)
             term[i, m] = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
-            for j, order in enumerate(orders[m]):
-                kept = spectrum.low_rank(*terms(p, projection, now.a, step, order, growth))
+            for j, (order, grown) in enumerate(zip(orders[m], growth, strict=True)):
+                kept = spectrum.low_rank(*terms(p, projection, now.a, step, order, grown))
                 rest = aslinearoperator(change) - kept
                 difference[i, m, j] = spectrum.operator_norm(rest, tolerance)
                 mean[i, m, j] = np.linalg.norm(rest.rmatvec(np.ones(p.n)))

@@ -76,6 +76,7 @@ def save(fig, name, **arrays):
     numbers = {key: _storable(key, value) for key, value in arrays.items()}
     stem = directory() / name
     fig.savefig(f"{stem}.png", metadata={"Software": None})
+    fig.set_layout_engine("none")  # laid out by now; every later drawing would pay for it again
     fig.savefig(f"{stem}.pdf", metadata=_PDF)
     np.savez(f"{stem}.npz", parameters=json.dumps(_parameters(), sort_keys=True), **numbers)
     _remember(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -191,9 +192,11 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
     penalty does not see them. Test errors are population averages.
 
-    orders : whole numbers >= 0.  Returns arrays (trials, len(orders)).  Errors as in `losses`.
+    orders : whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
+        the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
+    Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
-    orders = [whole("orders", order, 0) for order in orders]
+    orders = [order if order % 1 == 0.5 and order > 1 else whole("orders", order, 0) for order in orders]
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
     require_memory(memory(p, min(jobs, trials)))
@@ -203,9 +206,9 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
 
 def _plateaus(p, orders, rng):
     now = draw(p, rng)
-    direction = now.X.T @ residual(p, now)
-    direction /= np.linalg.norm(direction)
-    z, K = now.X2 @ direction, max(orders)
+    beta = now.X.T @ residual(p, now) / p.n
+    direction = beta / np.linalg.norm(beta)
+    z, K = now.X2 @ direction, ceil(max(orders))
     F0 = p.student(now.X2 @ now.W0.T)
     spikes = _STRONG * z[:, None] ** np.arange(1, K + 1)
 
@@ -226,11 +229,20 @@ def _plateaus(p, orders, rng):
 
     out = np.empty((2, len(orders)))
     for j, order in enumerate(orders):
-        used = slice(p.N + order)
-        filled = np.linalg.qr(now.a[:, None] ** np.arange(1, order + 1))[0]
-        F = np.column_stack([F0 - (F0 @ filled) @ filled.T, spikes[:, :order]])
+        full, born = int(order), ceil(order)
+        filled = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
+        F = np.column_stack([F0 - (F0 @ filled) @ filled.T, spikes[:, :full]])
+        hidden = np.zeros(p.N)
+        if born > full:
+            strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(beta)
+            hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
+            hidden -= filled @ (filled.T @ hidden)
+            F[:, : p.N] += np.outer(z**born, hidden)
         a, out[0, j] = ridge(F, now.y2, p.ridge)
-        out[1, j] = a @ (H[used, used] @ a) - 2 * (a @ h[used]) + p.label_power
+        readout = np.zeros(p.N + K)
+        readout[: p.N + full] = a
+        readout[p.N + born - 1] += hidden @ a[: p.N] / _STRONG
+        out[1, j] = readout @ (H @ readout) - 2 * (readout @ h) + p.label_power
     return out
 
 

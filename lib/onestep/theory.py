@@ -235,18 +235,19 @@ def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = Fa
     return Losses(float(drop.train[0]), test)
 
 
-def boundary(p: Problem, order: int) -> Losses:
+def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
 
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
-    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.
+    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n. `growing_rows` as in `gains`.
     """
     order = whole("order", order, 2)
     _needs_spikes(p, order)
     c = p.student.coefficients(order)
     strength = np.full((1, order), inf)
     strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
-    drop = _drops(p, strength, np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:]))
+    signs = np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:])
+    drop = _drops(p, strength, signs, row_growth(p) if growing_rows else 0.0)
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
@@ -259,7 +260,7 @@ def untrained(p: Problem) -> Losses:
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
 
-def losses(p: Problem, eta, method: str = "spiked") -> Losses:
+def losses(p: Problem, eta, method: str = "spiked", growing_rows: bool = False) -> Losses:
     """Predicted train and test loss after a step of size eta.
 
     Parameters
@@ -267,6 +268,7 @@ def losses(p: Problem, eta, method: str = "spiked") -> Losses:
     eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
     method : "spiked" keeps the spikes' strength at this n, any n up to 10^48 and beyond, for steps with
         c_1 η √(D/N) <= 1/4; "uniform" is the fixed point valid for 0 <= η <= Θ(√n).
+    growing_rows : for "spiked", as in `gains`: the network's spikes instead of the slides'. "uniform" has them anyway.
 
     Raises ValueError for a bad eta or method, or a problem with c_1 = 0 (no spike forms).
     """
@@ -284,7 +286,7 @@ def losses(p: Problem, eta, method: str = "spiked") -> Losses:
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]))
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), row_growth(p) if growing_rows else 0.0)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -304,8 +306,8 @@ def _drops(p, log_strength, signs, growth=0.0):
     growth : q of `row_growth`, or 0 for the spikes z^{∘k} themselves.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
-        L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)((1-τ)Γ)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
-    h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, τΓ = YᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
+        L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
+    h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
     Rows and columns are scaled by min(1, E) so that no strength over- or underflows.
     """
     K = log_strength.shape[1]
@@ -315,7 +317,6 @@ def _drops(p, log_strength, signs, growth=0.0):
     xi = (monomials(K) * (1 + growth) ** (np.maximum(np.subtract.outer(ranks, ranks), 0) / 2))[1:]
     ranked_teacher = p.target.coefficients(K) * p.rho**ranks
     sizes = np.array([float(factorial(k)) for k in ranks])
-    inverse_gamma = _inverse_moments(K)
 
     scale, dscale = np.full(K + 1, 1 / t.nu), np.full(K + 1, -1 / t.nu**2)
     linear, dlinear = t.T / t.nu, (t.dT - t.T / t.nu) / t.nu
@@ -349,14 +350,34 @@ def _drops(p, log_strength, signs, growth=0.0):
     outer = small[:, :, None] * small[:, None, :]
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
     dright = small[:, :, None] * dcross
-    kept = right @ inverse_gamma @ right.swapaxes(1, 2)
-    half = dright @ inverse_gamma @ right.swapaxes(1, 2)
-    Q = outer * H + kept / free
-    dQ = outer * dH + (half + half.swapaxes(1, 2)) / free - kept * (dfree / free**2)
+    metric, dmetric = _free_metric(p, t, K)
+    half = dright @ metric @ right.swapaxes(1, 2)
+    Q = outer * H + right @ metric @ right.swapaxes(1, 2)
+    dQ = outer * dH + half + half.swapaxes(1, 2) + right @ dmetric @ right.swapaxes(1, 2)
     v = np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]
     J = (small * h * v).sum(1)
     dJ = 2 * (small * dh * v).sum(1) - np.einsum("mi,mij,mj->m", v, dQ, v)
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+
+
+def _free_metric(p, t, K):
+    """(Γ - YᵀR0Y)⁻¹ and its ν-derivative: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses.
+
+    F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
+    (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
+    """
+    tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
+    power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
+    u = power * (1 - tau) / t.nu
+    du = -power * dtau / t.nu - u / t.nu
+    theta, dtheta = u / (1 + u), du / (1 + u) ** 2
+    gamma = np.array([0.0 if k % 2 else float(_odd_product(k)) for k in range(1, K + 1)])
+    inverse = _inverse_moments(K)
+    toward = inverse @ gamma
+    left = 1 - theta * (gamma @ toward)
+    mixed = inverse + np.outer(toward, toward) * (theta / left)
+    dmixed = np.outer(toward, toward) * (dtheta / left**2)
+    return mixed / (1 - tau), dmixed / (1 - tau) + mixed * (dtau / (1 - tau) ** 2)
 
 
 def _moments(K):

@@ -12,14 +12,15 @@ The step moves ω_i too. Of σ'(Xw_i) the constant c_1 makes the spike; the part
     ω_i = (I + t_i M) w_i + √(v_i/d) C^{1/2} g_i,      M = Xᵀdiag(y)X/n,  C = Xᵀdiag(y²)X/n,
     t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
 
-so the weights have covariance Σ_u/d, Σ_u = (I + tM)² + vC. Ridge regression on such features is a deterministic
-problem in which a sample at z counts g_z = p_z/(1 + κ_z) and a unit with spike u has susceptibility q(u): the fixed
-point solved here.
+so the weights have covariance Σ_u/d, Σ_u = (I + tM)² + vC. And the length of x, ‖x‖² = d(1 + ξ) with ξ of variance
+2/d, moves all units at once, by ξ r²∂μ0/∂r²: a readout along it pays for that noise. (Σ_u enters there by its trace
+only.) Ridge regression on such features is a deterministic problem in which a sample at z counts g_z = p_z/(1 + κ_z)
+and a unit with spike u has susceptibility q(u): the fixed point solved here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import sqrt
@@ -38,6 +39,7 @@ _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q
 _QUADRATURE = 1e-4
 _ORDERS = (26, 39, 58, 87, 130)
 _RANK = 1e-7  # relative size of the directions of μ1 kept: the losses feel the square of what is dropped
+_WIDEST = 1e26  # units: rounding of μ0 weighs √N, and from here on it would look like a feature
 _IMAGINARY = 1e-30  # complex step: derivatives exact to rounding, since nothing is subtracted
 
 
@@ -73,13 +75,8 @@ def losses(p, eta, readout="gaussian", step_samples=None, step_noise="correlated
     Cui et al. (ICML 2024) do for α = 1/2; derived in the notebook on every step size.
     """
     eta = checks.steps(eta)
-    values = _readout_values(readout)
-    checks.choice("step_noise", step_noise, STEP_NOISE)
-    phi = p.phi if step_samples is None else p.d / checks.whole("step_samples", step_samples, 1)
-    if p.student.coefficients(1)[1] == 0:
-        raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
     flat = np.atleast_1d(eta)
-    family, largest = _resolved(p, flat.max(), values, phi, step_noise)
+    family, largest = _resolved(p, flat.max(), readout, step_samples, step_noise)
     out, state = np.empty((3, flat.size)), largest[1]
     for j in np.argsort(-flat, kind="stable"):
         out[:, j], state = largest if flat[j] == flat.max() else family.evaluate(flat[j], state)
@@ -104,12 +101,14 @@ def best_step(p, largest=None, **options):
     """
     largest = 3 * sqrt(p.n) if largest is None else checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    curve = losses(p, grid, **options)
+    family, (_, state) = _resolved(p, largest, **options)
 
     def test(eta):
-        return float(losses(p, eta, **options).test)
+        nonlocal state
+        (_, error, _), state = family.evaluate(eta, state)
+        return error
 
-    eta = _least(grid, curve.test, test)
+    eta = _least(grid[::-1], test)
     found = losses(p, eta, **options)
     return Best(eta, p.ridge, float(found.train), float(found.test))
 
@@ -120,22 +119,23 @@ def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
     smallest = checks.number("smallest", smallest, above=0)
     largest = checks.number("largest", largest, above=smallest)
 
-    def after(log_ridge):
-        return losses(p.replace(ridge=float(np.exp(log_ridge))), eta, **options)
+    family, (_, state) = _resolved(p.replace(ridge=smallest), eta, **options)
 
     def test(log_ridge):
-        return float(after(log_ridge).test)
+        nonlocal state
+        (_, error, _), state = replace(family, p=p.replace(ridge=float(np.exp(log_ridge)))).evaluate(eta, state)
+        return error
 
-    grid = np.linspace(np.log(smallest), np.log(largest), 15)
-    best = _least(grid, np.array([test(x) for x in grid]), test)
-    found = after(best)
-    return Best(eta, float(np.exp(best)), float(found.train), float(found.test))
+    ridge = float(np.exp(_least(np.linspace(np.log(smallest), np.log(largest), 15), test)))
+    found = losses(p.replace(ridge=ridge), eta, **options)
+    return Best(eta, ridge, float(found.train), float(found.test))
 
 
-def _least(grid, values, function):
+def _least(grid, function):
     """Minimiser of function between the neighbours of the grid's best point; that point if nothing beats it."""
+    values = [function(x) for x in grid]
     j = int(np.argmin(values))
-    bounds = grid[max(0, j - 1)], grid[min(grid.size - 1, j + 1)]
+    bounds = sorted((grid[max(0, j - 1)], grid[min(grid.size - 1, j + 1)]))
     found = optimize.minimize_scalar(
         function, bounds=bounds, method="bounded", options={"xatol": 1e-3 * (bounds[1] - bounds[0])}
     )
@@ -152,8 +152,15 @@ def _readout_values(readout):
     return values
 
 
-def _resolved(p, eta, values, phi, step_noise):
+def _resolved(p, eta, readout="gaussian", step_samples=None, step_noise="correlated"):
     """The coarsest quadrature whose losses at the largest step agree with the next one's, and the solution there."""
+    values = _readout_values(readout)
+    checks.choice("step_noise", step_noise, STEP_NOISE)
+    phi = p.phi if step_samples is None else p.d / checks.whole("step_samples", step_samples, 1)
+    if p.student.coefficients(1)[1] == 0:
+        raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
+    if p.N > _WIDEST:
+        raise ValueError(f'N = {p.N:.3g}: must be at most {_WIDEST:g} here; method="spiked" has no such limit')
     last = None
     for order in _ORDERS:
         family = _Family(p, values, phi, step_noise, order)
@@ -268,6 +275,7 @@ class _Equivalent:
         if step_noise == "isotropic":
             self.mix = np.array([[1.0], [0.0], [0.0], [0.0]]) + 0 * t
         self.mu0, mu1, self.mu2sq, self.bend = _conditional_moments(f, u, self.z, rr)
+        self.swell = rr[:, None] * self.bend  # the length of x, ‖x‖² = d (1 + ξ), makes all units' μ0 grow by ξ swell
         left, size, right = np.linalg.svd((mu1 * np.sqrt(self.pz)).T * np.sqrt(self.pu), full_matrices=False)
         keep = size > _RANK * size[0]
         self.modes = left[:, keep]
@@ -342,7 +350,8 @@ class _Equivalent:
         top = top + 2 * (p.N / p.d) * (bend.T * (self.pu * q * self.norm_spread)) @ bend
         strength = np.sqrt(p.N * self.pu * q)
         spikes = (self.mu0 * root).T * strength
-        corner = np.eye(self.pu.size)
+        swell = np.sqrt(self.pu * q)[:, None] * self.swell * root
+        corner = np.eye(self.pu.size) + 2 * (p.N / p.d) * swell @ swell.T
         linear = root * self.h1 / self.away
         mean = root * self.h0 - self.z * (leak[0] @ linear)
         along = np.zeros(self.pu.size)

@@ -274,6 +274,7 @@ def wait_for(condition):
 
 def test_ranges_and_defaults_agree_in_the_committed_notebooks():
     project = notebooks.Project(ROOT)
+    assert set(project.presets["longest_first"]) <= {book.name for book in project.notebooks()}
     for book in project.notebooks():
         book.check(book.parameters)
         for preset in ("quick", "large"):

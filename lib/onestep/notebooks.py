@@ -119,7 +119,7 @@ class Project:
 
     @cached_property
     def presets(self):
-        """`notebooks/presets.toml`: parameters by preset and notebook, and peak memory in GiB."""
+        """`notebooks/presets.toml`: parameters by preset and notebook, peak memory in GiB, and what takes longest."""
         path = self.root / "notebooks" / "presets.toml"
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -193,6 +193,8 @@ def run(project, wanted=(), preset="default", settings=None):
         manifest = Manifest(project, label)
         keys = {book.name: book.key(overrides[book.name], project.environment) for book in notebooks}
         stale = [book for book in notebooks if not manifest.holds(book.name, keys[book.name])]
+        first = project.presets.get("longest_first", [])
+        stale.sort(key=lambda book: first.index(book.name) if book.name in first else len(first))
         stale.sort(key=lambda book: -manifest.entries.get(book.name, {}).get("seconds", 0))
         failures = _execute(project, label, preset, stale, overrides, keys, manifest) if stale else {}
         return _conclude(project, label, notebooks, manifest, failures)

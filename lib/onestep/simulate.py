@@ -196,12 +196,16 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
         the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
-    orders = [order if order % 1 == 0.5 and order > 1 else whole("orders", order, 0) for order in orders]
+    orders = [_order(order) for order in orders]
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
     require_memory(memory(p, min(jobs, trials)))
     results = np.array(replicates(lambda trial: _plateaus(p, orders, key(seed, trial)), trials, jobs))
     return Losses(results[:, 0], results[:, 1])
+
+
+def _order(order):
+    return order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
 
 
 def _plateaus(p, orders, rng):

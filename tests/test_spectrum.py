@@ -62,6 +62,14 @@ def test_equal_arguments_give_equal_results():
     np.testing.assert_array_equal(first.values, second.values)
 
 
+def test_what_memory_held_before_does_not_matter(monkeypatch):
+    A = np.random.default_rng(8).standard_normal((60, 40))
+    usual = spectrum.singular_triplets(A, 3)
+    monkeypatch.setattr(spectrum.np, "empty", lambda shape, *_, **__: np.full(shape, np.nan))
+    for field in ("left", "values", "right", "residual"):
+        np.testing.assert_array_equal(getattr(spectrum.singular_triplets(A, 3), field), getattr(usual, field))
+
+
 def test_low_rank_and_zero_matrices():
     found = spectrum.singular_triplets(with_values([5.0, 2.0], 40, 30), 3)
     np.testing.assert_allclose(found.values, [5, 2, 0], atol=1e-12)

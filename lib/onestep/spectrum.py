@@ -78,7 +78,10 @@ def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
     largest = below = 0.0
     for k in range(max_steps):
         # AV = UB and AᵀU = VBᵀ + below·V[k + 1] e_kᵀ, B upper bidiagonal: its singular triplets approximate those of A.
-        U[k], B[k, k] = _next(A.matvec(V[k]) - below * U[k - 1], U[:k], largest, rng)
+        left = A.matvec(V[k])
+        if k:
+            left = left - below * U[k - 1]
+        U[k], B[k, k] = _next(left, U[:k], largest, rng)
         largest = max(largest, B[k, k])
         V[k + 1], below = _next(A.rmatvec(U[k]) - B[k, k] * V[k], V[: k + 1], largest, rng)
         largest = max(largest, below)

@@ -130,7 +130,7 @@ def forms(p: Problem, order):
     t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
     scale = np.where(q == 1, t.T, 1.0) * np.array([float(factorial(k)) for k in q]) / t.nu
     tau = p.psi / p.phi * t.df
-    seen = 1 / (1 + 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - tau) / t.nu)
+    seen = 1 / (1 + _common(p, t)[0])
     even = 1 - (1 - tau) * seen
     out = np.zeros((2 * order + 4, 2 * order + 4))
     out[: 2 * order, : 2 * order] = np.block(
@@ -320,12 +320,9 @@ def _drops(p, log_strength, signs, growth=0.0):
 
     scale, dscale = np.full(K + 1, 1 / t.nu), np.full(K + 1, -1 / t.nu**2)
     linear, dlinear = t.T / t.nu, (t.dT - t.T / t.nu) / t.nu
-    tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
-    free, dfree = 1 - tau, -dtau
     scale[1], dscale[1] = linear, dlinear
     if p.first_layer == "gaussian":
-        mean_power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
-        u, du = mean_power * free / t.nu, mean_power * (dfree - free / t.nu) / t.nu
+        u, du = _common(p, t)
         scale[0] = 1 / t.nu / (1 + u)
         dscale[0] = -scale[0] * (1 / t.nu + du / (1 + u))
     teacher = ranked_teacher * sizes
@@ -360,6 +357,13 @@ def _drops(p, log_strength, signs, growth=0.0):
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
 
+def _common(p, t):
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest, and its ν-derivative."""
+    power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
+    free, dfree = 1 - p.psi / p.phi * t.df, -p.psi / p.phi * t.ddf
+    return power * free / t.nu, power * (dfree - free / t.nu) / t.nu
+
+
 def _free_metric(p, t, K):
     """(Γ - YᵀR0Y)⁻¹ and its ν-derivative: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses.
 
@@ -367,9 +371,7 @@ def _free_metric(p, t, K):
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
     """
     tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
-    power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
-    u = power * (1 - tau) / t.nu
-    du = -power * dtau / t.nu - u / t.nu
+    u, du = _common(p, t)
     theta, dtheta = u / (1 + u), du / (1 + u) ** 2
     gamma = np.array([0.0 if k % 2 else float(_odd_product(k)) for k in range(1, K + 1)])
     inverse = _inverse_moments(K)

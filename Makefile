@@ -31,7 +31,7 @@ venv:
 	@.ci/venv
 
 figures: venv
-	@$(PY) -m onestep.notebooks --preset "$(PRESET)" $(NB)
+	@$(PY) -m runner --preset "$(PRESET)" $(NB)
 
 # loadfile keeps the cells of a notebook together and in order
 test: venv

@@ -4,7 +4,7 @@ import numpy as np
 from bench_sweep import timed
 from scipy.sparse.linalg import aslinearoperator
 
-from onestep import Problem, simulate, spectrum
+from onestep import Problem, simulate
 
 
 def main():
@@ -14,8 +14,8 @@ def main():
     base, move = now.X2 @ now.W0.T, now.X2 @ simulate.gradient(p, now).T
     difference = simulate.features(p, base, move, eta) - p.student(base)
     spike = (eta * p.student.linear**2 * (now.X2 @ (now.X.T @ now.y / p.n)))[:, None]
-    operator = aslinearoperator(difference) - spectrum.low_rank(spike, now.a[:, None])
-    ours, fast = timed(lambda: spectrum.operator_norm(operator))
+    operator = aslinearoperator(difference) - simulate.svd.low_rank(spike, now.a[:, None])
+    ours, fast = timed(lambda: simulate.svd.operator_norm(operator))
     theirs, slow = timed(lambda: np.linalg.norm(difference - spike * now.a, 2))
     np.testing.assert_allclose(fast, slow, rtol=1e-8)
     print(f"operator norm of F - F_1, n={p.n} d={p.d} N={p.N}, relative residual 1e-6")

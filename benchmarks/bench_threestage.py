@@ -3,14 +3,14 @@
 import numpy as np
 from bench_sweep import timed
 
-from onestep import hermite, multiindex, threestage
-from onestep.simulate import key
+from onestep import hermite, multiindex, relu, simulate, theory
+from onestep.simulate import key, threestage
 
 
 def gradient():
     """Closed-form gradient against that of 10 000 samples, which is still off by tens of per cent."""
     rng = key(0, 0)
-    teacher = threestage.random_teacher(20, 4, rng)
+    teacher = relu.random_teacher(20, 4, rng)
     exact, sampled = threestage.Population(teacher), threestage.Empirical(teacher, 10_000, rng)
     a, W = rng.standard_normal(80), rng.standard_normal((80, 20))
     ours, fast = timed(lambda: [exact.gradient(a, W)[2] for _ in range(20)])
@@ -23,9 +23,9 @@ def gradient():
 def descent():
     """Stage 3 at its first λ to the same loss: L-BFGS against gradient descent with fixed step."""
     rng = key(0, 1)
-    system = threestage.Population(threestage.random_teacher(20, 4, rng))
+    system = threestage.Population(relu.random_teacher(20, 4, rng))
     a, W = threestage.train(system, 80, rng, ()).fitted
-    goal = 1.01 * threestage.minimum(system.teacher, 3e-3).loss
+    goal = 1.01 * theory.threestage.minimum(system.teacher, 3e-3).loss
 
     def reach(method):
         limit = 1
@@ -54,7 +54,7 @@ def step():
         G = (target(X[:, :2])[:, None] * slope(X @ W.T)).T @ X
         return G[:, :2] / np.linalg.norm(G, axis=1, keepdims=True)
 
-    ours, _ = timed(lambda: multiindex.one_step(target, d, n, N, key(0, 2)))
+    ours, _ = timed(lambda: simulate.directions.one_step(target, d, n, N, key(0, 2)))
     theirs, _ = timed(everything)
     print(f"one giant step, d={d} N={N} n=d²")
     print(f"  all coordinates / those that matter                   {theirs / ours:5.1f} x")

@@ -3,7 +3,7 @@
 import numpy as np
 from bench_sweep import timed
 
-from onestep import Problem, simulate, uniform
+from onestep import Problem, simulate, theory
 
 
 def damped(family, eta, tolerance=1e-9):
@@ -20,8 +20,8 @@ def damped(family, eta, tolerance=1e-9):
 def main():
     p = Problem(n=1000, d=300, N=500, teacher=(0.0, 1.0, 2**-0.5))
     eta = np.concatenate([[0.0], p.n ** np.linspace(0.0, 0.5, 49)])
-    ours, curve = timed(lambda: uniform.losses(p, eta))
-    family = uniform._resolved(p, eta.max())[0]
+    ours, curve = timed(lambda: theory.every_step.losses(p, eta))
+    family = theory.every_step._resolved(p, eta.max())[0]
     theirs, plain = timed(lambda: np.array([damped(family, step) for step in eta]))
     np.testing.assert_allclose(curve.train, plain, rtol=1e-6)
     simulated, _ = timed(lambda: simulate.losses(p, eta, trials=1, jobs=1))

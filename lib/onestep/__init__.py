@@ -2,40 +2,18 @@
 
     from onestep import Problem, theory, simulate
 
-Submodules load on first use, so that commands which need none of the numerics start at once.
+problem    one experiment, frozen; what every call takes
+hermite    functions of a Gaussian variable: activations and teachers
+multiindex, relu    targets with several directions, for the neighbouring papers
+theory/    what is predicted; never imports simulate/
+simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
+           measures. They meet only in notebooks and tests
+estimates  numbers with their standard errors, from replicates
+report     what a notebook hands over: figures and verdicts
+checks     arguments and memory
 """
 
-from importlib import import_module
+from . import estimates, hermite, multiindex, relu, report, simulate, theory
+from .problem import Problem
 
-_SUBMODULES = (
-    "baselines",
-    "bulk",
-    "equivalence",
-    "hermite",
-    "multiindex",
-    "observe",
-    "overlap",
-    "problem",
-    "randomfeatures",
-    "regimes",
-    "report",
-    "scaling",
-    "simulate",
-    "spectrum",
-    "theory",
-    "threestage",
-    "uniform",
-)
-__all__ = ["Problem", *_SUBMODULES]
-
-
-def __getattr__(name):
-    if name == "Problem":
-        return import_module(".problem", __name__).Problem
-    if name in _SUBMODULES:
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted([*globals(), *__all__])
+__all__ = ["Problem", "estimates", "hermite", "multiindex", "relu", "report", "simulate", "theory"]

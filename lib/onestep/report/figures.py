@@ -1,0 +1,118 @@
+"""Figures in one style, each with the numbers behind it."""
+
+import json
+
+import numpy as np
+
+from . import session
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
+COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
+_PDF = {"CreationDate": None, "Creator": None, "Producer": None}  # else two runs differ
+
+
+def style():
+    """Set the project's figure style: one font that ships with matplotlib, light grid, colours of `COLORS`."""
+    import matplotlib
+
+    matplotlib.rcParams.update(
+        {
+            "axes.axisbelow": True,
+            "axes.grid": True,
+            "axes.labelsize": 11,
+            "axes.prop_cycle": matplotlib.cycler(color=COLORS),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlesize": 11,
+            "errorbar.capsize": 2.5,
+            "figure.constrained_layout.use": True,
+            "figure.dpi": 120,
+            "figure.figsize": (7.0, 4.0),
+            "font.family": "DejaVu Sans",
+            "font.size": 10,
+            "grid.color": "#dddddd",
+            "grid.linewidth": 0.6,
+            "legend.fontsize": 9,
+            "legend.frameon": False,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 5,
+            "mathtext.fontset": "dejavusans",
+            "savefig.dpi": 150,
+            "text.usetex": False,
+        }
+    )
+
+
+def save(fig, name, **arrays):
+    """Write a figure as `<name>.png` and `<name>.pdf`, and the numbers behind it as `<name>.npz`.
+
+    Parameters
+    ----------
+    fig : matplotlib Figure
+    name : the notebook's two-digit number, an underscore, and words in lower case: "07_gains"
+    arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
+        do not change with the last bits of another machine's arithmetic.
+
+    The same figure and numbers give the same bytes. Raises ValueError for another kind of name, no arrays, or an array
+    that would need pickle.
+    """
+    session.check_name(name)
+    if not arrays:
+        raise ValueError(f"save({name!r}) got no arrays: give the numbers behind the figure by name")
+    numbers = {key: _storable(key, value) for key, value in arrays.items()}
+    stem = session.directory() / name
+    fig.savefig(f"{stem}.png", metadata={"Software": None})
+    fig.set_layout_engine("none")  # laid out by now; every later drawing would pay for it again
+    fig.savefig(f"{stem}.pdf", metadata=_PDF)
+    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    session.remember(name)
+
+
+def animate(fig, draw, frames, name, seconds=6.0, **arrays):
+    """Show an animation; write it as `<name>.png`, an animated PNG, its last frame as `<name>.pdf`, its numbers as npz.
+
+    Parameters
+    ----------
+    fig : matplotlib Figure
+    draw : called with 0, 1, ..., frames - 1; draws that frame into fig
+    name, arrays : as for `save`; a name of its own
+    seconds : playing time of one round, > 0, before a second's rest on the last frame
+
+    Browsers, and so notebooks and pages made of them, play it as it stands; others show the first frame.
+    """
+    from base64 import b64encode
+    from io import BytesIO
+
+    from IPython.display import display
+    from PIL import Image
+
+    session.check_name(name)
+    if not arrays or frames < 2 or not seconds > 0:
+        raise ValueError(f"animate({name!r}) needs arrays, at least 2 frames, not {frames}, and seconds > 0")
+    numbers = {key: _storable(key, value) for key, value in arrays.items()}
+    pictures = []
+    for k in range(frames):
+        draw(k)
+        fig.canvas.draw()
+        pictures.append(Image.fromarray(np.asarray(fig.canvas.buffer_rgba())[..., :3]))
+    palette = pictures[frames // 2].quantize(255)  # one palette for all: a quarter of the size
+    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    durations = [1000 * seconds / frames] * (frames - 1) + [1000]
+    file = BytesIO()
+    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
+    stem = session.directory() / name
+    stem.with_suffix(".png").write_bytes(file.getvalue())
+    fig.savefig(f"{stem}.pdf", metadata=_PDF)
+    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    session.remember(name)
+    picture = b64encode(file.getvalue()).decode()
+    display({"image/png": picture, "text/plain": f"{name}: {frames} frames"}, raw=True)
+
+
+def _storable(key, value):
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufcU":
+        raise ValueError(f"array {key!r} must hold numbers or text, not {array.dtype} (it would need pickle)")
+    if array.dtype.kind != "f":
+        return array
+    return np.array([session.rounded(x) for x in array.flat], dtype=float).reshape(array.shape)

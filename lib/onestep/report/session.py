@@ -1,0 +1,36 @@
+"""What all of a notebook's results share: the folder they go to, its parameters, and the figures written so far."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+_NAME = re.compile(r"\d\d_[a-z0-9_]+")
+saved = []  # names of the figures this session has written, for the ledger
+
+
+def directory():
+    """Folder that figures and ledgers go to: $ONESTEP_FIGURES if set, else the repository's `figures`."""
+    chosen = os.environ.get("ONESTEP_FIGURES")
+    path = Path(chosen) if chosen else Path(__file__).resolve().parents[3] / "figures"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def parameters():
+    """The notebook's parameters as the runner announced them; empty in an interactive session."""
+    return json.loads(os.environ.get("ONESTEP_PARAMETERS", "{}"))
+
+
+def remember(name):
+    if name not in saved:
+        saved.append(name)
+
+
+def check_name(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"the name must be two digits, an underscore and lower-case words (07_gains), not {name!r}")
+
+
+def rounded(x, significant=6):
+    return x if isinstance(x, int) else float(f"{x:.{significant}g}")

@@ -1,0 +1,63 @@
+"""What is measured, room by room; each but the last four has a twin in `theory` that predicts it.
+
+random_features  untrained networks: penalty path and learned degrees
+staircase        plateaus: limit features with spikes of infinite strength
+every_step       losses after a real step of any size
+expansion        F against F_ℓ and against Gaussian features
+spectra          singular values and vectors of W and F
+rivals           kernel ridge regression
+directions       giant steps on targets with several directions
+threestage       training both layers, stage by stage
+network          one replicate by hand: draw, gradient, features, ridge
+replicates       random streams, workers, memory
+averages         exact means over x ~ N(0, I)
+svd              leading singular triplets without a dense decomposition
+"""
+
+from . import (
+    averages,
+    directions,
+    every_step,
+    expansion,
+    network,
+    random_features,
+    rivals,
+    spectra,
+    staircase,
+    svd,
+    threestage,
+)
+from .every_step import Losses, losses, memory, sweep
+from .network import Draw, draw, features, gradient, leave_one_out, residual, ridge, sample
+from .replicates import key, replicates, require_memory
+from .staircase import plateaus
+
+__all__ = [
+    "Draw",
+    "Losses",
+    "averages",
+    "directions",
+    "draw",
+    "every_step",
+    "expansion",
+    "features",
+    "gradient",
+    "key",
+    "leave_one_out",
+    "losses",
+    "memory",
+    "network",
+    "plateaus",
+    "random_features",
+    "replicates",
+    "require_memory",
+    "residual",
+    "ridge",
+    "rivals",
+    "sample",
+    "spectra",
+    "staircase",
+    "svd",
+    "sweep",
+    "threestage",
+]

@@ -1,0 +1,114 @@
+"""Exact averages over x ~ N(0, I_d): second moments of the features, hence test errors without a test sample.
+
+For w, v in R^d with norms r, s and cosine c, E σ(wᵀx) σ(vᵀx) = Σ_k a_k(r) a_k(s) c^k, a_k(r) = E σ(rg) H_k(g)/√k!.
+Closed forms replace the series for the ReLU (arc-cosine kernel, Cho & Saul 2009), erf (arc-sine, Williams 1998) and
+the tilted sine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..hermite import NAMED, Function, ShiftedReLU
+
+_ORDER = 160  # terms tabulated; the series is cut as soon as what is left is below _PRECISION
+_PRECISION = 1e-9
+_GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r, interpolation is exact to rounding
+_CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
+
+
+def gram(student: Function, products):
+    """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the inner products w_iᵀw_j.
+
+    products : (N, N) symmetric, overwritten with K and returned.
+    """
+    norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
+    if isinstance(student, ShiftedReLU):
+        kernel, table = _arc_cosine, norms
+    elif student == NAMED["erf"]:
+        kernel, table = _arc_sine, norms
+    elif student == NAMED["tilted_sin"]:
+        kernel, table = _tilted_sine, norms
+    else:
+        kernel, table = _series, _table(student, norms, _ORDER)
+    rows = max(1, _CHUNK // len(norms))
+    for start in range(0, len(norms), rows):
+        block, rest = slice(start, start + rows), slice(start, None)  # K is symmetric: what lies before is known
+        values = kernel(products[block, rest], table[block], table[rest], norms[block], norms[rest])
+        products[block, rest], products[rest, block] = values, values.T
+    np.fill_diagonal(products, student.moments(np.zeros_like(norms), norms)[2])
+    return products
+
+
+def cross(student: Function, target: Function, norms, cosines):
+    """E σ(w_iᵀx) σ⋆(β⋆ᵀx) for rows of norm `norms` at cosine `cosines` to the unit vector β⋆; all of shape (N,)."""
+    b, size = target.normalized(_ORDER), np.sqrt(target.second_moment)
+    decay = np.abs(b) * np.abs(cosines).max() ** np.arange(_ORDER + 1)
+    used = _last_needed(decay, size)
+    a = _table(student, norms, used)
+    if used > _ORDER - 2:
+        used = _cut(np.abs(a).max(0) * decay[: used + 1], size * np.sqrt((a**2).sum(1).max()))
+    powers = np.cumprod(np.broadcast_to(cosines[:, None], (len(cosines), used)), axis=1)
+    return a[:, 0] * b[0] + (a[:, 1 : used + 1] * b[1 : used + 1] * powers).sum(1)
+
+
+def _arc_cosine(products, r, s, *_):
+    shift = ShiftedReLU.shift
+    scale = r[:, None] * s
+    c = np.clip(products / scale, -1.0, 1.0)
+    kernel = scale / (2 * np.pi) * (np.sqrt(1 - c**2) + (np.pi - np.arccos(c)) * c)
+    return kernel - shift**2 * (r[:, None] + s) + shift**2
+
+
+def _arc_sine(products, r, s, *_):
+    return 2 / np.pi * np.arcsin(2 * products / np.sqrt(np.outer(1 + 2 * r**2, 1 + 2 * s**2)))
+
+
+def _tilted_sine(products, r, s, *_):
+    # sin(u + π/4) sin(v + π/4) = (cos(u - v) + sin(u + v))/2, less the mean e^{-1/2}/√2 of each factor at scale 1
+    mean, at_r, at_s = (np.exp(-(x**2) / 2) / np.sqrt(2) for x in (1.0, r, s))
+    kernel = np.exp(products) * np.multiply.outer(at_r, at_s)
+    return kernel - mean * (at_r[:, None] + at_s) + mean**2
+
+
+def _series(products, a, b, r, s):
+    c = np.clip(products / (r[:, None] * s), -1.0, 1.0)
+    off = np.abs(c)
+    largest = off[off < 1 - 1e-9].max(initial=0.0)
+    bound = np.abs(a).max(0) * np.abs(b).max(0) * largest ** np.arange(a.shape[1])
+    used = _cut(bound, (b**2).sum(1).max())
+    total = np.zeros_like(c)
+    for k in range(used, -1, -1):
+        total *= c
+        total += np.multiply.outer(a[:, k], b[:, k])
+    return total
+
+
+def _table(student, norms, order):
+    """a_k(r), k = 0..order, at every row norm, (N, order + 1), interpolated from Chebyshev nodes."""
+    low, high = norms.min(), norms.max()
+    if high - low < 1e-12 * high:
+        return np.broadcast_to(student.normalized(order, high), (len(norms), order + 1))
+    x = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
+    values = student.normalized(order, (low + high) / 2 + (high - low) / 2 * x)
+    at = np.polynomial.chebyshev.chebvander((2 * norms - low - high) / (high - low), _GRID - 1)
+    return at @ np.linalg.solve(np.polynomial.chebyshev.chebvander(x, _GRID - 1), values)
+
+
+def _last_needed(bound, scale):
+    """Index of the last term that a series needs for what is left out to stay below _PRECISION·scale."""
+    rest = np.cumsum(bound[::-1])[::-1]
+    needed = np.flatnonzero(rest > _PRECISION * scale)
+    return int(needed[-1]) if needed.size else 0
+
+
+def _cut(bound, scale):
+    """The last term needed; ValueError if the terms given do not tell."""
+    rest = np.cumsum(bound[::-1])[::-1]
+    used = _last_needed(bound, scale)
+    if used >= len(bound) - 2:  # two, since every second coefficient of an even or odd function vanishes
+        raise ValueError(
+            f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "
+            f"{rest[-2] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
+        )
+    return used

@@ -1,0 +1,108 @@
+"""Losses after a real gradient step of any size.
+
+Cost of one replicate with m steps, M = min(n, N):
+2ndN·2 (gradient) + 2ndN·2 (pre-activations X̃W0ᵀ, X̃Gᵀ) + 3·2dN² (inner products of the rows of W) once, then
+nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import choice, steps, whole
+from ..problem import Problem
+from . import averages
+from .network import draw, features, gradient, ridge, sample
+from .replicates import key, replicates, require_memory
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Training loss (penalty included) and test error (label noise included), each (trials, *eta.shape)."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="gaussian", step_samples=None) -> Losses:
+    """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
+
+    Parameters
+    ----------
+    eta : step size(s) >= 0, scalar or 1-D.
+    trials : replicates >= 1; each redraws everything.
+    seed : as in `key`; replicate t draws from key(seed, t), so results do not depend on jobs.
+    jobs : replicates under way at once, each on one core.
+    test_size : None for the exact population test error, or the size of a fresh test sample.
+    readout, step_samples : as for `draw`.
+
+    Raises
+    ------
+    ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
+    """
+    eta = steps(eta)
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
+    if test_size is not None:
+        test_size = whole("test_size", test_size, 1)
+    if isinstance(readout, str):
+        choice("readout", readout, ("gaussian",))
+    if step_samples is not None:
+        step_samples = whole("step_samples", step_samples, 1)
+    require_memory(memory(p, min(jobs, trials), test_size))
+
+    def replicate(trial):
+        return sweep(p, np.atleast_1d(eta), key(seed, trial), test_size, readout, step_samples)
+
+    results = np.array(replicates(replicate, trials, jobs)).reshape(trials, 2, *eta.shape)
+    return Losses(results[:, 0], results[:, 1])
+
+
+def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None):
+    """One replicate of `losses`: (2, len(eta)), training losses and test errors at every step."""
+    now = draw(p, rng, readout, step_samples)
+    G = gradient(p, now)
+    base, move = now.X2 @ now.W0.T, now.X2 @ G.T
+    measure = _population_error(p, now, G) if test_size is None else _sample_error(p, now, G, rng, test_size)
+    F = np.empty_like(base)
+    out = np.empty((2, len(eta)))
+    for j, step in enumerate(eta):
+        a, out[0, j] = ridge(features(p, base, move, step, out=F), now.y2, p.ridge)
+        out[1, j] = measure(step, a)
+    return out
+
+
+def memory(p: Problem, jobs=1, test_size=None):
+    """GiB that `losses` needs at its peak with `jobs` replicates under way."""
+    n, d, N = float(p.n), float(p.d), float(p.N)
+    replicate = 2 * n * d + 2 * N * d + 3 * n * N + min(n, N) ** 2
+    replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
+    return 8 * replicate * jobs / 2**30
+
+
+def _population_error(p, now, G):
+    inner, mixed, outer = now.W0 @ now.W0.T, now.W0 @ G.T, G @ G.T
+    mixed += mixed.T.copy()
+    start, shift = now.W0 @ now.beta_star, G @ now.beta_star
+
+    def measure(step, a):
+        products = inner + step * mixed
+        products += step**2 * outer
+        norms = np.sqrt(np.diagonal(products).copy())
+        h = averages.cross(p.student, p.target, norms, (start + step * shift) / norms)
+        K = averages.gram(p.student, products)
+        return a @ (K @ a) - 2 * (a @ h) + p.label_power
+
+    return measure
+
+
+def _sample_error(p, now, G, rng, size):
+    X, y = sample(p, now.beta_star, rng, size)
+    base, move = X @ now.W0.T, X @ G.T
+
+    def measure(step, a):
+        return np.mean((y - features(p, base, move, step) @ a) ** 2)
+
+    return measure

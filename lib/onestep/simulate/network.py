@@ -1,0 +1,123 @@
+"""One replicate by hand: draw everything, take the gradient step, form the features, fit the second layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..checks import whole
+from ..problem import Problem
+
+_CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One replicate: teacher direction, first layer, readout, first and fresh sample.
+
+    beta_star (d,) of norm 1; W0 (N, d); a (N,); X, X2 (n, d); y, y2 (n,). The step may use another number of rows of X.
+    """
+
+    beta_star: np.ndarray
+    W0: np.ndarray
+    a: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+    X2: np.ndarray
+    y2: np.ndarray
+
+
+def draw(p: Problem, rng, readout="gaussian", step_samples=None) -> Draw:
+    """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0 as `p.first_layer` says.
+
+    readout : √N a_i is N(0, 1) for "gaussian", else one of these equally likely values.
+    step_samples : size of the sample (X, y) that the gradient step uses; p.n when None.
+    """
+    beta_star = rng.standard_normal(p.d)
+    beta_star /= np.linalg.norm(beta_star)
+    W0 = rng.standard_normal((p.N, p.d))
+    if p.first_layer == "sphere":
+        W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
+    else:
+        W0 /= np.sqrt(p.d)
+    a = (rng.standard_normal(p.N) if isinstance(readout, str) else rng.choice(readout, p.N)) / np.sqrt(p.N)
+    X, y = sample(p, beta_star, rng, step_samples)
+    X2, y2 = sample(p, beta_star, rng)
+    return Draw(beta_star, W0, a, X, y, X2, y2)
+
+
+def sample(p: Problem, beta_star, rng, size=None):
+    """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
+    X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))
+    return X, p.target(X @ beta_star) + p.noise * rng.standard_normal(len(X))
+
+
+def residual(p: Problem, draw: Draw):
+    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
+    if p.initial_output == "negligible":
+        return draw.y
+    return _residual(p, draw, draw.X @ draw.W0.T)
+
+
+def _residual(p, draw, pre):
+    if p.initial_output == "negligible":
+        return draw.y
+    return draw.y - np.concatenate([p.student(pre[rows]) @ draw.a for rows in _blocks(pre.shape)])
+
+
+def gradient(p: Problem, draw: Draw):
+    """G = -∇_W (1/2n)‖y - f(X)‖² at (W0, a): rows a_i Xᵀ(r ∘ σ'(Xw_i))/n; shape (N, d). The step is W = W0 + ηG."""
+    pre = draw.X @ draw.W0.T
+    r = _residual(p, draw, pre)
+    for rows in _blocks(pre.shape):
+        pre[rows] = p.student.derivative(pre[rows]) * r[rows, None]
+    G = pre.T @ draw.X
+    G *= draw.a[:, None] / len(pre)
+    return G
+
+
+def features(p: Problem, base, move, eta, out=None):
+    """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N)."""
+    out = np.empty_like(base) if out is None else out
+    for rows in _blocks(base.shape):
+        pre = move[rows] * eta
+        pre += base[rows]
+        out[rows] = p.student(pre)
+    return out
+
+
+def ridge(F, y, penalty):
+    """(â, L_tr): minimiser and minimum of ‖y - Fa‖²/n + penalty‖a‖²; primal or dual, whichever is smaller.
+
+    F : (n, N).  y : (n,).  penalty : λ > 0.
+    """
+    n, N = F.shape
+    S = F.T @ F if N <= n else F @ F.T
+    S[np.diag_indices_from(S)] += penalty * n
+    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    right = F.T @ y if N <= n else y
+    a = cho_solve(factor, right, check_finite=False)
+    if N > n:
+        a = F.T @ a
+    rest = y - F @ a
+    return a, rest @ rest / n + penalty * (a @ a)
+
+
+def leave_one_out(F, y, penalty):
+    """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
+
+    h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ. Arguments as in `ridge`.
+    """
+    n = len(y)
+    S = F.T @ F
+    S[np.diag_indices_from(S)] += penalty * n
+    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))
+    return (y - F @ cho_solve(factor, F.T @ y, check_finite=False)) / (1 - hat)
+
+
+def _blocks(shape):
+    rows = max(1, _CHUNK // shape[1])
+    return (slice(start, start + rows) for start in range(0, shape[0], rows))

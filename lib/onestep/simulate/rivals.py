@@ -1,0 +1,162 @@
+"""What one gradient step has to beat: ridge regression on x and kernel ridge regression, with all 2n labels.
+
+The network splits its 2n samples between the two layers; each baseline sees all of them. Errors are returned for every
+penalty asked for, so that a notebook can grant a baseline the penalty that is best for it. The regressions are
+scikit-learn's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+
+from ..checks import number, whole
+from ..hermite import Polynomial
+from ..problem import Problem
+from . import averages
+from .network import draw, sample
+from .replicates import key, replicates
+
+_BINOMIAL = {2: (2.0, 2.0, 1.0), 3: (4.0, 6.0, 3.0, 1.0)}  # Hermite coefficients of (1 + z)^degree
+
+
+@dataclass(frozen=True)
+class RBF:
+    """exp(-‖x - x'‖²/(2 width² d)); width > 0 in units of a typical ‖x‖."""
+
+    width: float = 1.0
+
+    def __post_init__(self):
+        number("width", self.width, above=0)
+
+    def matrix(self, X, Z):
+        return rbf_kernel(X, Z, gamma=self._rate(X))
+
+    def averages(self, X, target, beta_star):
+        """Gaussian integrals: of two kernels about the midpoint of x_i, x_j, of one kernel about x_i."""
+        g, d = self._rate(X), X.shape[1]
+        squares = np.einsum("id,id->i", X, X)
+        products = X @ X.T
+        apart = squares[:, None] + squares - 2 * products
+        middle = (squares[:, None] + squares + 2 * products) / 4
+        twice = (1 + 4 * g) ** (-d / 2) * np.exp(-2 * g / (1 + 4 * g) * middle - g / 2 * apart)
+        shrunk = 1 / (1 + 2 * g)
+        labels = target.moments(2 * g * shrunk * (X @ beta_star), sqrt(shrunk))[0]
+        return twice, shrunk ** (d / 2) * np.exp(-g * shrunk * squares) * labels
+
+    def _rate(self, X):
+        return 1 / (2 * self.width**2 * X.shape[1])
+
+
+@dataclass(frozen=True)
+class Power:
+    """(1 + xᵀx'/d)^degree; degree 2 or 3."""
+
+    degree: int = 2
+
+    def __post_init__(self):
+        if self.degree not in _BINOMIAL:
+            raise ValueError(f"degree = {self.degree!r}: must be 2 or 3")
+
+    def matrix(self, X, Z):
+        return polynomial_kernel(X, Z, degree=self.degree, gamma=1 / X.shape[1], coef0=1)
+
+    def averages(self, X, target, beta_star):
+        """The kernel is a neuron z ↦ (1 + z)^degree of weights x_i/d."""
+        neuron, rows = Polynomial(_BINOMIAL[self.degree]), X / X.shape[1]
+        norms = np.linalg.norm(rows, axis=1)
+        return averages.gram(neuron, rows @ rows.T), averages.cross(neuron, target, norms, rows @ beta_star / norms)
+
+
+@dataclass(frozen=True)
+class ArcCosine:
+    """The ReLU's kernels: of infinitely many random features, or with `tangent` of training both layers (NTK).
+
+    ‖x‖‖x'‖(√(1-c²) + (π - arccos c)c)/πd, plus xᵀx'(π - arccos c)/πd for the tangent kernel (Cho & Saul 2009;
+    Jacot et al. 2018). Its population averages have no closed form: errors are means over a fresh sample.
+    """
+
+    tangent: bool = False
+
+    def matrix(self, X, Z):
+        products = X @ Z.T
+        scale = np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Z, axis=1))
+        c = np.clip(products / scale, -1.0, 1.0)
+        away = np.pi - np.arccos(c)
+        kernel = scale * (np.sqrt(1 - c**2) + c * away)
+        return (kernel + products * away if self.tangent else kernel) / (np.pi * X.shape[1])
+
+    averages = None
+
+
+KERNELS = {
+    "RBF, width 1/2": RBF(0.5),
+    "RBF, width 1": RBF(1.0),
+    "RBF, width 2": RBF(2.0),
+    "(1 + xᵀx'/d)²": Power(2),
+    "(1 + xᵀx'/d)³": Power(3),
+    "arc-cosine": ArcCosine(),
+    "tangent": ArcCosine(tangent=True),
+}
+
+
+def linear_ridge(p: Problem, penalties, trials=20, seed=0, jobs=2):
+    """Test errors of min_b ‖y - Xb‖²/2n + penalty·‖b‖² on both samples; (trials, penalties), label noise included.
+
+    Exact averages over x: ‖b - c⋆1β⋆‖² + c⋆² - c⋆1² + σ_ε². Draws are those of `simulate.losses` with the same seed.
+    """
+
+    def errors(penalties, now, X, y, rng):
+        fits = Ridge(alpha=len(X) * penalties, fit_intercept=False, solver="cholesky")
+        b = np.atleast_2d(fits.fit(X, np.tile(y[:, None], len(penalties))).coef_)
+        missed = b - p.target.linear * now.beta_star
+        return (missed**2).sum(1) + p.target.variance - p.target.linear**2 + p.noise**2
+
+    return _trials(p, penalties, trials, seed, jobs, errors)
+
+
+def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_size=4000):
+    """Test errors of kernel ridge regression on both samples; (trials, penalties), label noise included.
+
+    Parameters
+    ----------
+    kernel : one of `KERNELS`' values or another `RBF`, `Power`, `ArcCosine`.
+    penalties : in (K + 2n·penalty)⁻¹y, numbers > 0.
+    test_size : fresh sample for a kernel whose population averages have no closed form; unused by the others.
+
+    Raises ValueError for a bad argument.
+    """
+    if not hasattr(kernel, "matrix"):
+        raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
+    test_size = whole("test_size", test_size, 1)
+
+    def errors(penalties, now, X, y, rng):
+        fits = KernelRidge(alpha=len(X) * penalties, kernel="precomputed")
+        weights = fits.fit(kernel.matrix(X, X), np.tile(y[:, None], len(penalties))).dual_coef_
+        if kernel.averages is None:
+            Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, test_size)
+            beyond = (labels - p.target.linear * Z @ now.beta_star) ** 2  # its mean is known: a control variate
+            squares = (labels[:, None] - kernel.matrix(Z, X) @ weights) ** 2
+            return (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2
+        twice, once = kernel.averages(X, p.target, now.beta_star)
+        return np.einsum("ip,ip->p", weights, twice @ weights) - 2 * once @ weights + p.label_power
+
+    return _trials(p, penalties, trials, seed, jobs, errors)
+
+
+def _trials(p, penalties, trials, seed, jobs, errors):
+    penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
+
+    def replicate(trial):
+        rng = key(seed, trial)
+        now = draw(p, rng)
+        return errors(penalties, now, np.concatenate([now.X, now.X2]), np.concatenate([now.y, now.y2]), rng)
+
+    return np.array(replicates(replicate, trials, jobs))

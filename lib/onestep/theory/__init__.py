@@ -1,0 +1,42 @@
+"""What is predicted, room by room; each has a twin in `simulate` that measures it.
+
+random_features  the network before the step: effective ridge, traces m1 and m2, losses
+staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
+every_step       losses for every step from 0 to Θ(√n); the best step and the best ridge
+expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
+spectra          bulks and spikes of W and F
+rivals           levels of linear regression, kernels and single neurons
+directions       what one giant step learns of several directions
+threestage       the minimum that training both layers ends in
+"""
+
+from . import directions, every_step, expansion, random_features, rivals, spectra, staircase, threestage
+from .expansion import forms, omitted, term
+from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
+from .staircase import boundary, gains, losses, row_growth, spikes, thresholds
+
+__all__ = [
+    "Losses",
+    "Traces",
+    "best_linear",
+    "boundary",
+    "directions",
+    "every_step",
+    "expansion",
+    "forms",
+    "gains",
+    "losses",
+    "omitted",
+    "printed_system",
+    "random_features",
+    "rivals",
+    "row_growth",
+    "spectra",
+    "spikes",
+    "staircase",
+    "term",
+    "threestage",
+    "thresholds",
+    "traces",
+    "untrained",
+]

@@ -1,0 +1,132 @@
+"""The untrained network in the limit: effective ridge, the traces m1 and m2, and the losses of random features.
+
+Everything runs on the effective ridge ν of the random features: with Σ = c_1² W0 W0ᵀ + c_{>1}² I the covariance of
+a row of F0 given W0, and df(ν) = tr Σ(Σ + ν)⁻¹ / n,
+
+    λ = ν (1 - df(ν)),   (F0F0ᵀ + λnI)⁻¹ ≃ I/(nν) on directions independent of X̃,
+    T = tr[I + c_1²/(ν + c_{>1}²) W0ᵀW0]⁻¹ / d,   hence  m1 = (φ/ψ)/ν,  m2 = (φ/ψ) T/ν.
+
+Losses are written as λ J with J = ỹᵀ(FFᵀ + λnI)⁻¹ỹ a function of ν; test errors follow by generalised
+cross-validation, L_te = -ν² (∂J/∂ν) (dν/dλ), exact in the limit because rows of F are i.i.d. given W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from ..problem import Problem
+
+
+@dataclass(frozen=True)
+class Traces:
+    """m1, m2 of the slides, with what they are made of.
+
+    nu : effective ridge ν.  T : share of a linear signal that the features leave unexplained, in (0, 1].
+    dnu, dT : dν/dλ and dT/dν.  df, ddf : df(ν) = tr Σ(Σ + ν)⁻¹/n and its ν-derivative.
+    residual : |λ - ν(1 - df)|/ν, checked to be below 1e-12.
+    """
+
+    m1: float
+    m2: float
+    nu: float
+    T: float
+    dnu: float
+    dT: float
+    df: float
+    ddf: float
+    residual: float
+
+    @property
+    def dm1(self):
+        """∂m1/∂λ < 0."""
+        return -self.m1 / self.nu * self.dnu
+
+    @property
+    def dm2(self):
+        """∂m2/∂λ < 0."""
+        return self.m1 * (self.dT - self.T / self.nu) * self.dnu
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Training loss (penalty included) and test error (label noise included)."""
+
+    train: np.ndarray | float
+    test: np.ndarray | float
+
+
+def traces(p: Problem) -> Traces:
+    """Limits m1 = (φ/ψ) tr(F0F0ᵀ + λnI)⁻¹ and m2 = (φ/ψ) tr(X̃ᵀ(F0F0ᵀ + λnI)⁻¹X̃)/d.
+
+    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020). The system is
+    reduced to ν - λ - ν df(ν) = 0, convex and increasing at its only root above λ, so Newton's iteration started at
+    the upper bound λ + tr Σ/n descends to that root and no other.
+
+    Raises
+    ------
+    ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
+    """
+    return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
+
+
+@lru_cache(maxsize=4096)
+def _traces(phi, psi, ridge, c1, tail):
+    nu = ridge + (phi / psi) * (c1**2 + tail)
+    for _ in range(500):
+        df, ddf, T, dT = _degrees(nu, phi, psi, c1, tail)
+        step = (nu - ridge - nu * df) / (1 - df - nu * ddf)
+        if not step > 1e-15 * nu:
+            break
+        nu -= step
+    residual = abs(nu - ridge - nu * df) / nu
+    if not (nu >= ridge and residual < 1e-12):
+        raise ArithmeticError(f"traces did not converge: residual {residual:.1e} at phi={phi}, psi={psi}, λ={ridge}")
+    m1 = (phi / psi) / nu
+    return Traces(m1, m1 * T, nu, T, 1 / (1 - df - nu * ddf), dT, df, ddf, residual)
+
+
+def _degrees(nu, phi, psi, c1, tail):
+    """df(ν), df'(ν), T(ν), T'(ν); T solves c_1²T² + T(B + c_1²/ψ - c_1²) - B = 0, B = ν + c_{>1}²."""
+    B, s = nu + tail, c1**2
+    half = B + s / psi - s
+    root = sqrt(half**2 + 4 * s * B)
+    T = 2 * B / (half + root) if half > 0 else (root - half) / (2 * s)
+    dT = (1 - T) / root
+    share = tail + s * T
+    df = (phi / psi) * share / (nu + share)
+    ddf = (phi / psi) * (s * dT * nu - share) / (nu + share) ** 2
+    return df, ddf, T, dT
+
+
+def untrained(p: Problem) -> Losses:
+    """Limits of L_tr(F0) and L_te(F0), the random-features model (Mei & Montanari 2022 in this notation)."""
+    t = traces(p)
+    linear, rest = p.target.linear**2, best_linear(p)
+    J = (linear * t.T + rest) / t.nu
+    dJ = linear * t.dT / t.nu - J / t.nu
+    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+
+
+def best_linear(p: Problem):
+    """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
+    return p.target.variance - p.target.linear**2 + p.noise**2
+
+
+def printed_system(p: Problem, m1, m2):
+    """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,)."""
+    c1, tail = p.student.linear**2, p.student.tail
+    Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)
+    first = p.phi * (m1 - m2) * (tail * m1 + c1 * m2) + Psi
+    second = p.phi / p.psi * (c1 * m1 * m2 + p.phi * (m2 - m1)) + Psi
+    return np.array([first, second]) / abs(c1 * m1 * m2)
+
+
+def common_part(p, t):
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest, and its ν-derivative."""
+    power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
+    free, dfree = 1 - p.psi / p.phi * t.df, -p.psi / p.phi * t.ddf
+    return power * free / t.nu, power * (dfree - free / t.nu) / t.nu

@@ -1,0 +1,241 @@
+"""The staircase: spikes, the plateaus they lead to, and the losses while their strength is finite.
+
+A step of size η adds to F0 the spikes E_k z^{∘k} A_kᵀ, z = X̃β/√D. Where the first ℓ of them are infinitely strong and
+the others absent, the losses have fallen by Δ_ℓ and Λ_ℓ; in between, and at every finite n, by what Woodbury's identity
+says for spikes of their true strength.
+
+Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorems on training and test errors; finite n: this project.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from math import factorial, inf, log, sqrt
+
+import numpy as np
+
+from ..checks import choice, steps, whole
+from ..hermite import monomials
+from ..problem import Problem
+from .random_features import Losses, common_part, traces, untrained
+
+ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N), good to 1 % for s <= 1/4
+
+
+def thresholds(order):
+    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k is born; a list of floats."""
+    return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
+
+
+def spikes(alpha):
+    """Number ℓ of spikes at step size n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2).
+
+    Raises ValueError outside (0, 1/2) and at a threshold, where spike ℓ keeps a finite strength (see `boundary`).
+    """
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha = {alpha!r}: must lie strictly between 0 and 1/2")
+    edge = 0.5 / (0.5 - alpha)
+    if abs(edge - round(edge)) < 1e-12:
+        raise ValueError(f"alpha = {alpha!r}: is a threshold (k-1)/2k; see theory.boundary")
+    return int(edge)
+
+
+def row_growth(p: Problem):
+    """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
+
+    That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
+    spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
+    this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
+    """
+    return p.row_growth / (p.student.linear**2 * p.D)
+
+
+def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False) -> Losses:
+    """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
+
+    Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
+    cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
+    Both are limits for the features F_ℓ of the slides; `growing_rows=True` gives those of the network itself, whose
+    spikes from the second on carry a constant (see `row_growth`). Δ_1 and Λ_1 are the same.
+
+    Raises
+    ------
+    ValueError for order < 0, for c_k = 0 with some k <= order (the theorem needs c_1, …, c_ℓ != 0), and for
+    `printed=True` beyond ℓ = 2 or with growing rows, where the slides give no formula.
+    """
+    order = whole("order", order, 0)
+    if printed and growing_rows:
+        raise ValueError("growing_rows = True: the slides print no formula with growing rows; leave printed at False")
+    if printed and order > 2:
+        raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
+    _needs_spikes(p, order)
+    if order == 0:
+        return Losses(0.0, 0.0)
+    signs = np.sign(p.student.coefficients(order)[1:])
+    drop = _drops(p, np.full((1, order), inf), signs, row_growth(p) if growing_rows else 0.0)
+    if not printed:
+        return Losses(float(drop.train[0]), float(drop.test[0]))
+    t, D = traces(p), p.D
+    c1, c2 = p.target.coefficients(2)[1:]
+    test = c1**4 / D * -t.dm2
+    if order == 2:
+        test += 4 * c1**4 * c2**2 / (3 * D**2 * t.m1**2) * -t.dm1
+    return Losses(float(drop.train[0]), test)
+
+
+def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
+    """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
+
+    Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
+    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n. `growing_rows` as in `gains`.
+    """
+    order = whole("order", order, 2)
+    _needs_spikes(p, order)
+    c = p.student.coefficients(order)
+    strength = np.full((1, order), inf)
+    strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
+    signs = np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:])
+    drop = _drops(p, strength, signs, row_growth(p) if growing_rows else 0.0)
+    return Losses(float(drop.train[0]), float(drop.test[0]))
+
+
+def losses(p: Problem, eta, method: str = "spiked", growing_rows: bool = False) -> Losses:
+    """Predicted train and test loss after a step of size eta.
+
+    Parameters
+    ----------
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
+    method : "spiked" keeps the spikes' strength at this n, any n up to 10^48 and beyond, for steps with
+        c_1 η √(D/N) <= 1/4; "uniform" is the fixed point valid for 0 <= η <= Θ(√n).
+    growing_rows : for "spiked", as in `gains`: the network's spikes instead of the slides'. "uniform" has them anyway.
+
+    Raises ValueError for a bad eta or method, or a problem with c_1 = 0 (no spike forms).
+    """
+    eta = steps(eta)
+    choice("method", method, ("spiked", "uniform"))
+    _needs_spikes(p, 1)
+    if method == "uniform":
+        from . import every_step
+
+        result = every_step.losses(p, eta)
+        return Losses(result.train, result.test)
+    base = untrained(p)
+    c = p.student.coefficients(ORDER)
+    k = np.arange(1, ORDER + 1)
+    with np.errstate(divide="ignore"):
+        log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
+    strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), row_growth(p) if growing_rows else 0.0)
+    return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
+
+
+def _needs_spikes(p, order):
+    c = p.student.coefficients(order)
+    missing = [k for k in range(1, order + 1) if c[k] == 0]
+    if missing:
+        raise ValueError(
+            f"activation = {p.activation!r}: c_{missing[0]} = 0, but spikes 1..{order} need c_1, …, c_{order} != 0"
+        )
+
+
+def _drops(p, log_strength, signs, growth=0.0):
+    """Drops of train loss and test error caused by spikes of given strength.
+
+    log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
+    growth : q of `row_growth`, or 0 for the spikes z^{∘k} themselves.
+
+    With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
+        L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
+    h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
+    Rows and columns are scaled by min(1, E) so that no strength over- or underflows.
+    """
+    K = log_strength.shape[1]
+    t = traces(p)
+    ranks = np.arange(K + 1)
+    # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
+    xi = (monomials(K) * (1 + growth) ** (np.maximum(np.subtract.outer(ranks, ranks), 0) / 2))[1:]
+    ranked_teacher = p.target.coefficients(K) * p.rho**ranks
+    sizes = np.array([float(factorial(k)) for k in ranks])
+
+    scale, dscale = np.full(K + 1, 1 / t.nu), np.full(K + 1, -1 / t.nu**2)
+    linear, dlinear = t.T / t.nu, (t.dT - t.T / t.nu) / t.nu
+    scale[1], dscale[1] = linear, dlinear
+    if p.first_layer == "gaussian":
+        u, du = common_part(p, t)
+        scale[0] = 1 / t.nu / (1 + u)
+        dscale[0] = -scale[0] * (1 / t.nu + du / (1 + u))
+    teacher = ranked_teacher * sizes
+    teacher[0] = 0.0
+    h, dh = xi @ (teacher * scale), xi @ (teacher * dscale)
+    inside, dinside = scale.copy(), dscale.copy()
+    cross = dcross = np.zeros((K, K))
+    if p.initial_output == "full":
+        # β holds -c_1 W0ᵀa, which W0 and hence F0 see: its own trace s' replaces s, and it overlaps with F0 a.
+        B, c1 = t.nu + p.student.tail, p.student.linear
+        own, down = p.psi * B * (1 - t.T) / (t.nu * c1**2), 0.0
+        down = own * (1 / B - 1 / t.nu - t.dT / (1 - t.T))
+        share = c1**2 / p.D
+        inside[1] += share * (own - linear)
+        dinside[1] += share * (down - dlinear)
+        overlap = -sqrt(share) * np.sign(c1) * p.psi / c1 * xi[:, 1:2] * _moments(K)[:1]
+        cross, dcross = overlap * (1 - t.T), -overlap * t.dT
+    H, dH = (xi * (sizes * inside)) @ xi.T, (xi * (sizes * dinside)) @ xi.T
+
+    small = signs * np.exp(np.minimum(log_strength, 0.0))
+    inverse_large = np.exp(-np.maximum(log_strength, 0.0))
+    outer = small[:, :, None] * small[:, None, :]
+    right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
+    dright = small[:, :, None] * dcross
+    metric, dmetric = _free_metric(p, t, K)
+    half = dright @ metric @ right.swapaxes(1, 2)
+    Q = outer * H + right @ metric @ right.swapaxes(1, 2)
+    dQ = outer * dH + half + half.swapaxes(1, 2) + right @ dmetric @ right.swapaxes(1, 2)
+    v = np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]
+    J = (small * h * v).sum(1)
+    dJ = 2 * (small * dh * v).sum(1) - np.einsum("mi,mij,mj->m", v, dQ, v)
+    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+
+
+def _free_metric(p, t, K):
+    """(Γ - YᵀR0Y)⁻¹ and its ν-derivative: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses.
+
+    F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
+    (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
+    """
+    tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
+    u, du = common_part(p, t)
+    theta, dtheta = u / (1 + u), du / (1 + u) ** 2
+    gamma = np.array([0.0 if k % 2 else float(_odd_product(k)) for k in range(1, K + 1)])
+    inverse = _inverse_moments(K)
+    toward = inverse @ gamma
+    left = 1 - theta * (gamma @ toward)
+    mixed = inverse + np.outer(toward, toward) * (theta / left)
+    dmixed = np.outer(toward, toward) * (dtheta / left**2)
+    return mixed / (1 - tau), dmixed / (1 - tau) + mixed * (dtau / (1 - tau) ** 2)
+
+
+def _moments(K):
+    """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
+    total = np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1))
+    return np.array([[0.0 if m % 2 else float(_odd_product(m)) for m in row] for row in total])
+
+
+def _odd_product(m):
+    return factorial(int(m)) // (2 ** (int(m) // 2) * factorial(int(m) // 2))
+
+
+@lru_cache(maxsize=32)
+def _inverse_moments(K):
+    """Γ⁻¹ in exact rational arithmetic, rounded once: Γ is too ill-conditioned to invert in floating point."""
+    rows = [
+        [Fraction(int(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)] for i, row in enumerate(_moments(K))
+    ]
+    for i in range(K):
+        pivot = rows[i][i]
+        rows[i] = [x / pivot for x in rows[i]]
+        for j in range(K):
+            if j != i and rows[j][i]:
+                factor = rows[j][i]
+                rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
+    return np.array([[float(x) for x in row[K:]] for row in rows])

@@ -1,0 +1,125 @@
+"""The folder that a run works in: its notebooks, presets and outputs, and what is known of earlier runs."""
+
+import fcntl
+import json
+import re
+import sys
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from .notebook import Notebook, UserError, digest
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where things lie under one root, and what is known of earlier runs."""
+
+    root: Path
+
+    @property
+    def build(self):
+        return self.root / "build"
+
+    @cached_property
+    def presets(self):
+        """`notebooks/presets.toml`: parameters by preset and notebook, peak memory in GiB, and what takes longest."""
+        path = self.root / "notebooks" / "presets.toml"
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    @cached_property
+    def environment(self):
+        """Digest of the library and the lock: results made under another one are stale."""
+        library = Path(__file__).resolve().parents[1]
+        files = [*sorted(library.rglob("*.py")), self.root / "requirements.txt"]
+        parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files if path.exists()]
+        return digest(b"\0".join([*parts, sys.version.encode()]))
+
+    def notebooks(self, wanted=()):
+        """The notebooks whose names begin with one of `wanted`; all if it is empty."""
+        every = [Notebook(path) for path in sorted((self.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+        wanted = [start.zfill(2) if start.isdigit() else start for start in wanted]
+        for start in wanted:
+            if not any(notebook.name.startswith(start) for notebook in every):
+                have = ", ".join(notebook.name for notebook in every)
+                raise UserError(f"no notebook's name begins with {start!r}; there are {have}")
+        return [notebook for notebook in every if not wanted or notebook.name.startswith(tuple(wanted))]
+
+    def outputs(self, label):
+        """Folders for executed notebooks and for figures."""
+        base = self.root if label == "default" else self.build / label
+        return base / "notebooks", base / "figures"
+
+    def memory(self, preset, name):
+        """Peak memory in GiB that `notebooks/presets.toml` states."""
+        stated = self.presets.get("memory_gib", {})
+        return stated.get(preset, {}).get(name) or stated.get("default", {}).get(name, 1.0)
+
+
+class Manifest:
+    """What ran with which key and wrote which bytes, so that a second run has nothing to do."""
+
+    def __init__(self, project, label):
+        self._path = project.build / "manifest" / f"{label}.json"
+        self._root = project.root
+        self.entries = json.loads(self._path.read_text()) if self._path.exists() else {}
+
+    def holds(self, name, key):
+        entry = self.entries.get(name)
+        return bool(entry) and entry["key"] == key and entry["files"] == self._hashes(map(Path, entry["files"]))
+
+    def record(self, name, key, run, files):
+        files = self._hashes(path.relative_to(self._root) for path in files)
+        self.entries[name] = {"key": key, "files": files, "seconds": run.seconds, "peak_gib": run.peak_gib}
+        write_atomically(self._path, json.dumps(self.entries, indent=1, sort_keys=True).encode())
+
+    def _hashes(self, paths):
+        return {
+            path.as_posix(): digest((self._root / path).read_bytes()) if (self._root / path).exists() else None
+            for path in paths
+        }
+
+
+def update_tables(project):
+    """Bring the README's results table and the full one in `figures/` up to date with the ledgers."""
+    from .tables import full_table, ledgers, results_table
+
+    existing = {notebook.name for notebook in project.notebooks()}
+    books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
+    write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
+    readme = project.root / "README.md"
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8")
+        table = results_table(books)
+        write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
+
+
+def write_if_changed(path, text):
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text.encode())
+
+
+def write_atomically(path, data):
+    """Write bytes so that a reader, or an interruption, meets the old file or the new one and nothing between."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+@contextmanager
+def only_run(build):
+    """Keep a second run of the same clone waiting until this one is done."""
+    build.mkdir(parents=True, exist_ok=True)
+    with open(build / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another run in this folder to finish", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

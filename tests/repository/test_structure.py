@@ -1,0 +1,74 @@
+"""Theory and simulation meet only in notebooks and tests: no import leads from one wing to the other."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(__file__).resolve().parents[2] / "lib"
+WINGS = {"theory", "simulate"}
+
+
+def places(path, root=LIBRARY):
+    """Where the imports of a file lead, at its top or inside a function, as tuples of package and module names."""
+    package = path.relative_to(root).with_suffix("").parts[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {tuple(alias.name.split(".")) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = (*base, *(node.module.split(".") if node.module else ()))
+            found |= {(*module, alias.name) for alias in node.names}
+    return found
+
+
+def forbidden(path, root=LIBRARY):
+    """Imports of a file in `onestep` that leave its wing for the other, common ground for either, or the library."""
+    inside = path.relative_to(root).parts[1]
+    home = inside if inside in WINGS else None
+    away = [place for place in places(path, root) if place[0] == "runner" or set(place[1:2]) & WINGS - {home}]
+    return [place for place in away if place[0] in ("onestep", "runner")]
+
+
+@pytest.mark.parametrize("path", sorted((LIBRARY / "onestep").rglob("*.py")), ids=lambda path: str(path.name))
+def test_no_import_leads_from_one_wing_to_the_other(path):
+    if path == LIBRARY / "onestep/__init__.py":
+        return  # the one place that names both
+    assert not forbidden(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "found"),
+    [
+        ("theory/a.py", "from ..simulate import draw", True),
+        ("theory/a.py", "def f():\n    from .. import simulate", True),
+        ("simulate/a.py", "import onestep.theory.spectra", True),
+        ("report/a.py", "from onestep.theory import gains", True),
+        ("checks.py", "from .simulate.network import draw", True),
+        ("checks.py", "from runner import tables", True),
+        ("theory/a.py", "from .spectra import features\nfrom ..checks import steps\nimport numpy", False),
+    ],
+)
+def test_a_hidden_import_would_be_found(tmp_path, file, line, found):
+    path = tmp_path / "onestep" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(line)
+    assert bool(forbidden(path, tmp_path)) is found
+
+
+def test_twins_bear_one_name():
+    theory, simulate = (
+        {path.stem for path in (LIBRARY / "onestep" / wing).glob("*.py")} for wing in sorted(WINGS)[::-1]
+    )
+    alone = {"averages", "network", "replicates", "svd"}
+    assert simulate - alone == theory - {"equivalent"}
+
+
+@pytest.mark.parametrize("package", ["onestep", "onestep/theory", "onestep/simulate", "onestep/report", "runner"])
+def test_each_package_maps_its_rooms(package):
+    folder = LIBRARY / package
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    missing = [room for room in rooms - {"__init__"} if room not in text]
+    assert not missing

@@ -1,0 +1,75 @@
+"""A project with sample notebooks, for the runner to run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from runner.__main__ import main
+
+PARAMETERS = """\
+n = 20  # samples, ≥ 2, ≤ 1000
+eta: float = 1.0  # step size, > 0
+sizes = [10, 20]  # sizes, ≥ 5
+law = "gauss"  # name of the law
+"""
+
+BODY = """\
+import matplotlib.pyplot as plt
+import numpy as np
+
+from onestep import report
+
+x = np.arange(n) * eta
+print("mean", x.mean())
+fig, ax = plt.subplots()
+ax.plot(x)
+report.save(fig, f"{number}_line", x=x)
+"""
+
+VERDICT = """\
+v = report.Verdicts(f"{number}_sample", claim="C0: the mean", source="nowhere")
+v.agrees("mean", (n - 1) / 2 * eta, x.mean(), se=0.1)
+v.control("no mean", 0.0, x.mean(), se=0.1)
+v.conclude()
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A folder laid out as the repository is."""
+
+    path: Path
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def write(self, number="07", extra=""):
+        """Write a notebook, with the code `extra` in the cell before its verdict; return its path."""
+        cells = [
+            nbformat.v4.new_markdown_cell("# Sample", id="title"),
+            nbformat.v4.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]}),
+            nbformat.v4.new_code_cell(f"number = '{number}'\n{BODY}", id="body"),
+            nbformat.v4.new_code_cell(extra, id="extra"),
+            nbformat.v4.new_code_cell(VERDICT, id="verdict"),
+        ]
+        path = self.path / "notebooks" / f"{number}_sample.ipynb"
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+        return path
+
+    def run(self, *arguments):
+        """What `python -m runner` with these arguments returns."""
+        return main([*arguments], root=self.path)
+
+    def snapshot(self):
+        """The bytes of every file outside `build`, by name."""
+        files = [path for path in self.path.rglob("*") if path.is_file() and "build" not in path.parts]
+        return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "README.md").write_text("# x\n<!-- results:begin --><!-- results:end -->\nafter\n")
+    return Sample(tmp_path)

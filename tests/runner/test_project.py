@@ -1,0 +1,24 @@
+"""The runner: what it refuses, what it leaves behind, and what it does not do twice."""
+
+from runner.project import Project
+
+
+def test_tables_alone_can_be_brought_up_to_date(project):
+    project.write()
+    project.run()
+    after = (project / "README.md").read_text()
+    (project / "README.md").write_text(after.replace("| holds |", "| merged badly |"))
+    (project / "build/manifest/default.json").unlink()
+    assert project.run("--tables") == 0
+    assert (project / "README.md").read_text() == after
+    assert not (project / "build/manifest/default.json").exists()
+
+
+def test_library_and_lock_are_part_of_the_key(project):
+    project.write()
+    (book,) = Project(project.path).notebooks()
+    bare = Project(project.path).environment
+    (project / "requirements.txt").write_text("numpy==0\n")
+    assert Project(project.path).environment != bare
+    assert book.key({}, "one") != book.key({}, "two")
+    assert book.key({}, "one") != book.key({"n": 3}, "one")

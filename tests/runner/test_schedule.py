@@ -1,0 +1,157 @@
+"""The runner: what it refuses, what it leaves behind, and what it does not do twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from runner.execution import available_gib
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_run_writes_notebook_figures_ledger_and_table(project, capsys):
+    path = project.write()
+    assert project.run() == 0
+    assert "all 2 verdicts" in capsys.readouterr().out
+    names = {f"figures/07_line.{kind}" for kind in ("npz", "pdf", "png")}
+    names |= {"README.md", "figures/README.md", "figures/07_sample.json", "notebooks/07_sample.ipynb"}
+    assert set(project.snapshot()) == names
+    text = (project / "README.md").read_text()
+    assert "| [C0: the mean](notebooks/07_sample.ipynb) | nowhere | mean | 9.500 | 9.500 ± 0.10 | holds |" in text
+    assert text.endswith("<!-- results:end -->\nafter\n")
+    ledger = json.loads((project / "figures/07_sample.json").read_text())
+    assert ledger["parameters"] == {"n": 20, "eta": 1.0, "sizes": [10, 20], "law": "gauss"}
+    assert ledger["figures"] == ["07_line"]
+    book = nbformat.read(path, as_version=4)
+    assert [cell.id for cell in book.cells] == ["title", "parameters", "body", "extra", "verdict"]
+    assert book.cells[1].metadata == {"tags": ["parameters"]}
+    assert book.cells[2].outputs[0].text == "mean 9.5\n"
+    assert set(book.metadata) == {"kernelspec", "language_info"}
+    assert all(set(cell.metadata) <= {"tags"} for cell in book.cells)
+    assert str(project.path) not in path.read_text()
+
+
+def test_two_runs_give_the_same_bytes_and_a_third_has_nothing_to_do(project, capsys):
+    project.write()
+    project.run()
+    first = project.snapshot()
+    (project / "build/manifest/default.json").unlink()
+    project.run()
+    assert project.snapshot() == first
+    assert "07_sample  " in capsys.readouterr().out
+    assert project.run() == 0
+    assert "07_sample  " not in capsys.readouterr().out
+    assert project.snapshot() == first
+
+
+@pytest.mark.parametrize("change", ["figure", "source", "text"])
+def test_what_changed_runs_again(project, capsys, change):
+    path = project.write()
+    project.run()
+    if change == "figure":
+        (project / "figures/07_line.png").unlink()
+    else:
+        text = path.read_text()
+        path.write_text(
+            text.replace(*(("eta: float = 1.0", "eta: float = 2.0") if change == "source" else ("# Sample", "# X")))
+        )
+    capsys.readouterr()
+    assert project.run() == 0
+    assert "07_sample  " in capsys.readouterr().out
+
+
+def test_figures_no_longer_made_go_away(project):
+    path = project.write()
+    project.run()
+    other = project / "figures/08_other.png"
+    other.write_bytes(b"")
+    path.write_text(path.read_text().replace("_line", "_curve"))
+    project.run()
+    assert not (project / "figures/07_line.png").exists()
+    assert (project / "figures/07_curve.png").exists()
+    assert other.exists()
+
+
+@pytest.mark.parametrize("extra", ["1 / 0", "n = 3", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_failed_run_leaves_everything_as_it_was_and_the_others_go_on(project, capsys, extra):
+    project.write("07")
+    assert project.run() == 0
+    project.write("07", extra)
+    before = project.snapshot()
+    project.write("08")
+    assert project.run() == 1
+    captured = capsys.readouterr()
+    expected = {"1 / 0": "ZeroDivisionError", "n = 3": "mean: claimed 1.000, measured 9.500"}.get(
+        extra, "kernel was ended"
+    )
+    assert expected in captured.err
+    assert "1 of 2 notebooks FAILED" in captured.out
+    after = project.snapshot()
+    assert {name: data for name, data in after.items() if name in before and "README" not in name} == {
+        name: data for name, data in before.items() if "README" not in name
+    }
+    assert "figures/08_sample.json" in after
+    assert not [name for name in after if name.endswith(".tmp")]
+
+
+def test_presets_and_settings_never_touch_the_committed_set(project, capsys):
+    project.write()
+    (project / "notebooks/presets.toml").write_text("[quick.07_sample]\nn = 6\n")
+    project.run()
+    before = project.snapshot()
+    assert project.run("--preset", "quick") == 0
+    assert "2.500 ± 0.10" in capsys.readouterr().out
+    assert project.run("7", "--set", "n=8", "--set", "eta=2") == 0
+    assert "7.000 ± 0.10" in capsys.readouterr().out
+    assert project.snapshot() == before
+    assert (project / "build/quick/figures/07_line.png").exists()
+    custom = nbformat.read(project / "build/custom/notebooks/07_sample.ipynb", as_version=4)
+    assert custom.cells[2].id == "injected-parameters"
+
+
+def test_too_little_memory_is_said_before_starting(project, capsys):
+    project.write()
+    (project / "notebooks/presets.toml").write_text("[memory_gib.large]\n07_sample = 1e6\n")
+    assert project.run("--preset", "large") == 2
+    error = capsys.readouterr().err
+    assert "07_sample needs about 1000000.0 GiB of memory at preset large" in error
+    assert f"{available_gib():.0f}"[:1].isdigit()
+    assert not (project / "build/large").exists()
+
+
+def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project):
+    project.write("07")
+    project.write("08", "import os, time\nprint(os.getpid(), file=open('pid', 'w'))\ntime.sleep(60)")
+    # A shell that starts jobs in the background has them ignore interrupts, which the test inherits and must undo.
+    command = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from runner.__main__ import main; sys.exit(main([], root=sys.argv[1]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    with subprocess.Popen(
+        [sys.executable, "-c", command, str(project.path)], env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        pid = project / "notebooks/pid"
+        wait_for(lambda: (project / "build/manifest/default.json").exists() and pid.exists() and pid.read_text())
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted" in error
+    wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
+    assert set(json.loads((project / "build/manifest/default.json").read_text())) == {"07_sample"}
+    assert (project / "figures/07_sample.json").exists()
+    assert not (project / "figures/08_sample.json").exists()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

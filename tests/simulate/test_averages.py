@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from onestep import hermite, simulate
+
+
+@pytest.mark.parametrize("name", sorted(hermite.NAMED))
+def test_gram_against_two_dimensional_quadrature(name):
+    f = hermite.NAMED[name]
+    products = np.array([[1.0, 0.4, -0.9], [0.4, 2.0, 0.3], [-0.9, 0.3, 1.5]])
+    K = simulate.averages.gram(f, products.copy())
+    for i, j in [(0, 1), (0, 2), (1, 2)]:
+        r, s = np.sqrt(products[i, i]), np.sqrt(products[j, j])
+        c = products[i, j] / (r * s)
+        x, w = np.polynomial.hermite_e.hermegauss(120)
+        w = w / w.sum()
+        inner = f.moments(s * c * x, s * np.sqrt(1 - c**2))[0]
+        g, weight = f.nodes(0.0, 1.0)
+        inner_at = f.moments(s * c * g, s * np.sqrt(1 - c**2))[0]
+        assert K[i, j] == pytest.approx((weight * f(r * g) * inner_at).sum(), abs=1e-8)
+        assert inner.shape == x.shape
+    np.testing.assert_allclose(K, K.T, atol=1e-12)
+
+
+def test_unresolved_series_asks_for_a_test_sample():
+    jump = hermite.Function(np.sign, derivative=np.zeros_like, kinks=(0.0,))
+    products = np.array([[1.0, 0.999], [0.999, 1.0]])
+    with pytest.raises(ValueError, match="test_size"):
+        simulate.averages.gram(jump, products)

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, simulate
+
+P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+def _fresh_error(p, eta, seed, stream):
+    now = simulate.draw(p, simulate.key(seed, 0))
+    G = simulate.gradient(p, now)
+    X, y = simulate.sample(p, now.beta_star, simulate.key(99, stream), 20_000)
+    out = []
+    for step in eta:
+        a, _ = simulate.ridge(p.student(now.X2 @ (now.W0 + step * G).T), now.y2, p.ridge)
+        out.append(np.mean((y - p.student(X @ (now.W0 + step * G).T) @ a) ** 2))
+    return out
+
+
+def test_losses_by_the_definition():
+    """One replicate written out: new W, new features, explicit inverse."""
+    eta = [0.0, 1.5, 6.0]
+    got = simulate.losses(P, eta, trials=1, seed=4)
+    now = simulate.draw(P, simulate.key(4, 0))
+    G = simulate.gradient(P, now)
+    for j, step in enumerate(eta):
+        F = P.student(now.X2 @ (now.W0 + step * G).T)
+        a = np.linalg.inv(F.T @ F / P.n + P.ridge * np.eye(P.N)) @ F.T @ now.y2 / P.n
+        train = np.mean((now.y2 - F @ a) ** 2) + P.ridge * a @ a
+        assert got.train[0, j] == pytest.approx(train, rel=1e-9)
+        rng = np.random.default_rng(9)
+        X, y = simulate.sample(P, now.beta_star, rng, 200_000)
+        errors = (y - P.student(X @ (now.W0 + step * G).T) @ a) ** 2
+        assert abs(got.test[0, j] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
+
+
+@pytest.mark.parametrize("activation", ["shifted_relu", "tanh", "erf", "tilted_sin", (0.0, 1.0, 0.3, -0.2)])
+@pytest.mark.parametrize("teacher", [(0.0, 1.0, 0.5), "tanh", "shifted_relu"])
+def test_population_error_is_the_mean_over_fresh_samples(activation, teacher):
+    p = P.replace(activation=activation, teacher=teacher, first_layer="gaussian")
+    eta = [0.0, 4.0]
+    exact = simulate.losses(p, eta, trials=1, seed=2).test[0]
+    samples = np.array([_fresh_error(p, eta, 2, k) for k in range(8)])
+    assert np.all(np.abs(samples.mean(0) - exact) < 4.5 * samples.std(0, ddof=1) / np.sqrt(8) + 1e-12)
+
+
+def test_shapes():
+    assert simulate.losses(P, 1.0, trials=3).train.shape == (3,)
+    assert simulate.losses(P, [0.0, 1.0], trials=3).test.shape == (3, 2)
+    assert simulate.losses(P, [0.0, 1.0], trials=2, test_size=50).test.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: simulate.losses(P, -1.0), "eta = -1.0"),
+        (lambda: simulate.losses(P, 1.0, trials=0), "trials = 0"),
+        (lambda: simulate.losses(P, 1.0, seed=-1), "seed = -1"),
+        (lambda: simulate.losses(P, 1.0, seed=(1, 0.5)), "seed = 0.5"),
+        (lambda: simulate.plateaus(P, [1], seed="a"), "seed = 'a'"),
+        (lambda: simulate.plateaus(P, ["a"]), "orders = 'a'"),
+        (lambda: simulate.plateaus(P, [0.5]), "orders = 0.5"),
+        (lambda: simulate.plateaus(P, [1.3]), "orders = 1.3"),
+        (lambda: simulate.losses(P, 1.0, jobs=0.5), "jobs = 0.5"),
+        (lambda: simulate.losses(P, 1.0, test_size=0), "test_size = 0"),
+        (lambda: simulate.losses(P.scaled(10**9), 1.0), r"not enough memory: this size needs .* GiB"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, simulate
+
+P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+@pytest.mark.parametrize("activation", ["tanh", "softplus"])
+def test_gradient_against_differences_of_the_loss(output, activation):
+    p = P.replace(initial_output=output, activation=activation)
+    now = simulate.draw(p, simulate.key(0))
+
+    def loss(W):
+        f = p.student(now.X @ W.T) @ now.a
+        if output == "negligible":  # the part of the loss that is linear in the output
+            return -now.y @ f / p.n
+        return np.sum((now.y - f) ** 2) / (2 * p.n)
+
+    G = simulate.gradient(p, now)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        V = rng.standard_normal(G.shape)
+        slope = (loss(now.W0 + 1e-5 * V) - loss(now.W0 - 1e-5 * V)) / 2e-5
+        assert -np.sum(G * V) == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_draw_follows_the_problem(layer):
+    p = P.replace(first_layer=layer, n=2000, d=100, N=400)
+    now = simulate.draw(p, simulate.key(5))
+    assert np.linalg.norm(now.beta_star) == pytest.approx(1)
+    norms = np.linalg.norm(now.W0, axis=1)
+    assert norms.mean() == pytest.approx(1, abs=0.02)
+    assert (norms.std() < 1e-12) == (layer == "sphere")
+    assert now.y2.shape == (2000,)
+    assert np.var(now.y) == pytest.approx(p.label_power, rel=0.2)
+    assert not np.allclose(now.X, now.X2)
+    assert np.linalg.norm(now.a) == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.parametrize("N", [30, 120, 300])
+def test_ridge_in_primal_and_dual_is_the_minimiser(N):
+    rng = np.random.default_rng(N)
+    F, y = rng.standard_normal((120, N)), rng.standard_normal(120)
+    a, train = simulate.ridge(F, y, 0.05)
+    np.testing.assert_allclose(F.T @ (F @ a - y) / 120 + 0.05 * a, 0, atol=1e-12)
+    resolvent = np.linalg.inv(F @ F.T + 0.05 * 120 * np.eye(120))
+    assert train == pytest.approx(0.05 * y @ resolvent @ y, rel=1e-10)
+
+
+def test_leave_one_out_by_leaving_one_out():
+    rng = np.random.default_rng(0)
+    F, y = rng.standard_normal((25, 8)), rng.standard_normal(25)
+    expected = []
+    for i in range(25):
+        keep = np.arange(25) != i
+        a = np.linalg.solve(F[keep].T @ F[keep] + 0.1 * 25 * np.eye(8), F[keep].T @ y[keep])
+        expected.append(y[i] - F[i] @ a)
+    np.testing.assert_allclose(simulate.leave_one_out(F, y, 0.1), expected, rtol=1e-10)

@@ -1,0 +1,24 @@
+import numpy as np
+
+from onestep import Problem, simulate
+
+P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+def test_same_numbers_with_one_and_two_workers():
+    one, two = (simulate.losses(P, [0.0, 3.0], trials=5, seed=1, jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.train, two.train)
+    np.testing.assert_array_equal(one.test, two.test)
+
+
+def test_replicates_differ_and_more_trials_keep_the_first_ones():
+    few, many = simulate.losses(P, 1.0, trials=2), simulate.losses(P, 1.0, trials=3)
+    np.testing.assert_array_equal(few.train, many.train[:2])
+    assert len(np.unique(many.train)) == 3
+    assert not np.any(simulate.losses(P, 1.0, trials=2, seed=1).train == few.train)
+
+
+def test_a_seed_may_name_an_experiment():
+    one, two = (simulate.losses(P, 1.0, trials=1, seed=(3, branch)).train for branch in (0, 1))
+    assert one != two
+    assert simulate.key((3, 1), 5).random() == simulate.key(3, 1, 5).random()

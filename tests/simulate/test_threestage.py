@@ -1,0 +1,214 @@
+import numpy as np
+import pytest
+
+from onestep import relu, theory
+from onestep.simulate import key, threestage
+
+RIDGES = np.geomspace(3e-3, 3e-5, 3)
+
+
+@pytest.fixture
+def rng():
+    return key(0)
+
+
+@pytest.fixture
+def teacher(rng):
+    return relu.random_teacher(7, 3, rng, correlation=0.3)
+
+
+@pytest.mark.parametrize("preprocess", [True, False])
+def test_loss_is_the_quadratic_form_of_the_kernel(rng, teacher, preprocess):
+    system = threestage.Population(teacher, preprocess)
+    a, W = rng.standard_normal(5), rng.standard_normal((5, 7))
+    u, P = np.append(a, -teacher.weights), np.vstack([W, teacher.directions])
+    assert system.loss(a, W) == pytest.approx(u @ relu.kernel(P, P, preprocess) @ u, rel=1e-12)
+    assert system.loss(teacher.weights, teacher.directions) == pytest.approx(0, abs=1e-14)
+    K, k = system.normal_equations(W)
+    assert system.loss(a, W) == pytest.approx(a @ K @ a - 2 * a @ k + system.start, rel=1e-12)
+
+
+def check_gradient(system, a, W, rng, rel=1e-6):
+    _, by_second, by_first = system.gradient(a, W)
+    for _ in range(4):
+        da, dW = rng.standard_normal(a.shape), rng.standard_normal(W.shape)
+        h = 1e-5
+        slope = (system.loss(a + h * da, W + h * dW) - system.loss(a - h * da, W - h * dW)) / (2 * h)
+        assert da @ by_second + np.sum(dW * by_first) == pytest.approx(slope, rel=rel)
+
+
+@pytest.mark.parametrize("preprocess", [True, False])
+def test_population_gradient_against_differences(rng, teacher, preprocess):
+    system = threestage.Population(teacher, preprocess)
+    check_gradient(system, rng.standard_normal(5), rng.standard_normal((5, 7)), rng)
+
+
+def test_empirical_gradient_against_differences(rng, teacher):
+    system = threestage.Empirical(teacher, 60, rng)
+    a, W = rng.standard_normal(5), rng.standard_normal((5, 7))
+    check_gradient(system, a, W, rng, rel=1e-3)  # the loss has kinks, which the differences may cross
+    K, k = system.normal_equations(W)
+    assert system.loss(a, W) == pytest.approx(a @ K @ a - 2 * a @ k + system.start, rel=1e-10)
+
+
+def test_gradient_where_neurons_coincide_with_the_teacher_and_with_each_other(teacher):
+    system = threestage.Population(teacher)
+    a, W = np.repeat(teacher.weights, 2) / 2, np.repeat(teacher.directions, 2, axis=0)
+    loss, by_second, by_first = system.gradient(a, W)
+    assert abs(loss) < 1e-14
+    np.testing.assert_allclose(by_second, 0, atol=1e-14)
+    np.testing.assert_allclose(by_first, 0, atol=1e-14)
+
+
+def test_a_neuron_of_length_zero_is_harmless(rng, teacher):
+    a, W = rng.standard_normal(3), rng.standard_normal((3, 7))
+    W[0] = 0
+    system = threestage.Population(teacher)
+    loss, by_second, by_first = system.gradient(a, W)
+    assert loss == pytest.approx(system.loss(a[1:], W[1:]), rel=1e-12)
+    assert np.all(np.isfinite(by_second)) and np.all(np.isfinite(by_first))
+
+
+def test_samples_approach_the_population(rng, teacher):
+    a, W = rng.standard_normal(4), rng.standard_normal((4, 7))
+    exact = threestage.Population(teacher).gradient(a, W)
+    draws = [threestage.Empirical(teacher, 20_000, key(1, t)).gradient(a, W) for t in range(12)]
+    for k, expected in enumerate(exact):
+        samples = np.array([draw[k] for draw in draws]).reshape(12, -1)
+        error = samples.std(axis=0, ddof=1) / np.sqrt(12)
+        z = (samples.mean(axis=0) - np.ravel(expected)) / error
+        assert np.sqrt(np.mean(z**2)) < 2 and np.abs(z).max() < 6  # 33 numbers, t with 11 degrees of freedom
+
+
+def test_first_step_finds_the_subspace_and_preprocessing_prevents_collapse(rng):
+    teacher = relu.random_teacher(200, 3, rng)
+    a, W = threestage.initialise(200, 40, rng)
+    energy, directions = {}, {}
+    for preprocess in (True, False):
+        step = threestage.first_step(threestage.Population(teacher, preprocess), a, W)
+        assert np.mean(np.sum(step**2, axis=1)) == pytest.approx(1)
+        energy[preprocess] = threestage.subspace_energy(step, teacher)
+        directions[preprocess] = threestage.effective_directions(step)
+    assert energy[True] > 0.99
+    assert directions[True] > 2 and directions[False] < 1.35
+    assert threestage.subspace_energy(W, teacher) < 0.1
+
+
+def test_second_layer_is_the_minimiser_and_balancing_keeps_the_network(rng, teacher):
+    W = rng.standard_normal((6, 7))
+    system = threestage.Population(teacher)
+    a = threestage.fit_second_layer(system, W, 0.01)
+    np.testing.assert_allclose(system.gradient(a, W)[1] + 0.01 * a, 0, atol=1e-13)
+    b, V = threestage.balance(a, W)
+    np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
+    assert system.loss(b, V) == pytest.approx(system.loss(a, W), rel=1e-12)
+    assert threestage.imbalance(b, V) < 1e-12 < threestage.imbalance(a, W)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.4])
+def test_all_stages_reach_the_predicted_minimum(rng, correlation):
+    teacher = relu.random_teacher(10, 3, rng, weights=[1.0, -0.7, 1.2], correlation=correlation)
+    system = threestage.Population(teacher)
+    run = threestage.train(system, 24, rng, RIDGES)
+    losses = [descent.loss for descent in run.descents]
+    predicted = theory.threestage.minimum(teacher, RIDGES)
+    np.testing.assert_array_less(np.abs(losses / predicted.loss - 1), 30 * RIDGES)  # the next order is in λ
+    a, W = run.final
+    assert threestage.masses(a, W).sum() == pytest.approx(predicted.penalty[-1], rel=1e-5)
+    assert threestage.weighted_angle(a, W, teacher) == pytest.approx(predicted.angle[-1], abs=0.005)
+    assert (predicted.angle[-1] > 1e-3) == (correlation > 0)
+    assert threestage.imbalance(a, W) < 1e-3
+    assert threestage.recovered(a, W, teacher)
+    assert not threestage.recovered(*run.fitted, teacher, degrees=0.1)
+    reached = threestage.measures(system, a, W)
+    assert reached.loss == losses[-1]
+    assert reached.energy == pytest.approx(1, abs=1e-3)
+    assert 2 < reached.directions < 3.2
+    assert reached.weight == pytest.approx(predicted.penalty[-1], rel=1e-5)
+
+
+def test_gradient_descent_arrives_where_quasi_newton_does(rng, teacher):
+    system = threestage.Population(teacher)
+    start = threestage.planted(teacher, 6, 0.5, rng)
+    ends = [threestage.descend(system, *start, 3e-3, method, limit=20_000) for method in threestage.METHODS]
+    assert all(end.converged for end in ends)
+    assert ends[0].evaluations < ends[1].evaluations
+    assert ends[0].loss == pytest.approx(ends[1].loss, rel=1e-4)
+    for end in ends:
+        angle = theory.threestage.minimum(teacher, 3e-3).angle
+        assert threestage.weighted_angle(end.a, end.W, teacher) == pytest.approx(angle, rel=0.1)
+
+
+def test_descent_reports_that_it_did_not_converge_and_is_watched(rng, teacher):
+    seen = []
+    for method in threestage.METHODS:
+        start = threestage.planted(teacher, 6, 0.5, rng)
+        system = threestage.Population(teacher)
+        end = threestage.descend(system, *start, 3e-3, method, limit=3, watch=lambda a, W: seen.append(a.shape))
+        assert not end.converged
+    assert seen == [(6,)] * 6
+
+
+def test_measures_do_not_feel_signs_rotations_or_order(rng, teacher):
+    a, W = threestage.planted(teacher, 9, 0.3, rng)
+    rotation = np.linalg.qr(rng.standard_normal((7, 7)))[0]
+    turned = relu.Teacher(teacher.directions @ rotation, teacher.weights)
+    order = rng.permutation(9)
+    for measure in (threestage.weighted_angle, threestage.recovered):
+        assert measure(a[order], -W[order] @ rotation, turned) == pytest.approx(measure(a, W, teacher))
+    assert threestage.Population(turned).loss(a, -W @ rotation) == pytest.approx(
+        threestage.Population(teacher).loss(a, W), rel=1e-10
+    )
+
+
+def test_angles_are_exact_when_tiny():
+    teacher = relu.Teacher(np.eye(2, 3), [1.0, 1.0])
+    angle, nearest = threestage.angles(np.array([[0.0, -1.0, 1e-10], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]]), teacher)
+    np.testing.assert_allclose(angle, [np.degrees(1e-10), 0, 90], rtol=1e-9)
+    assert list(nearest[:2]) == [1, 0]
+
+
+def test_planted_start_without_spread_is_the_teacher(rng, teacher):
+    assert threestage.Population(teacher).loss(*threestage.planted(teacher, 8, 0.0, rng)) == pytest.approx(0, abs=1e-14)
+
+
+def test_same_key_same_training():
+    def run():
+        rng = key(3)
+        teacher = relu.random_teacher(6, 2, rng)
+        return threestage.train(threestage.Empirical(teacher, 60, rng), 6, rng, RIDGES[:1])
+
+    np.testing.assert_array_equal(run().final[1], run().final[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: relu.Teacher(np.ones((2, 3)), [1.0, 1.0]), "unit vector"),
+        (lambda: relu.Teacher(np.eye(2, 3), [1.0]), r"\(r, d\)"),
+        (lambda: relu.Teacher(np.eye(3)[[0, 0]], [1.0, 1.0]), "linearly independent"),
+        (lambda: relu.Teacher(np.eye(2, 3), [1.0, 0.0]), "not 0"),
+        (lambda: relu.random_teacher(3, 4, key(0)), "r = 4"),
+        (lambda: relu.random_teacher(6, 3, key(0), correlation=-0.5), "correlation"),
+        (lambda: relu.random_teacher(6, 3, key(0), correlation=1.0), "correlation"),
+        (lambda: threestage.Empirical(relu.random_teacher(6, 2, key(0)), 7, key(0)), "n = 7"),
+        (lambda: threestage.initialise(5, 0, key(0)), "m = 0"),
+        (lambda: threestage.initialise(5, 3, key(0), scale=0), "scale"),
+        (lambda: threestage.planted(relu.random_teacher(6, 3, key(0)), 2, 0.1, key(0)), "m = 2"),
+        (lambda: descend(ridge=-1.0), "ridge"),
+        (lambda: descend(method="newton"), "method"),
+        (lambda: descend(limit=0), "limit"),
+        (lambda: descend(method="gradient", step=0), "step"),
+        (lambda: descend(a=np.ones(2)), r"must be \(m,\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def descend(a=None, ridge=0.01, **options):
+    rng = key(0)
+    system = threestage.Population(relu.random_teacher(6, 2, rng))
+    start, W = threestage.initialise(6, 3, rng)
+    return threestage.descend(system, start if a is None else a, W, ridge, **options)

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from scipy import linalg
+
+from onestep import Problem, theory
+
+SETTINGS = {
+    1: Problem(1000, 300, 500, noise=1.0),
+    2: Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5)),
+}
+RICH = Problem(1000, 300, 500, activation=(0, 1, 0.5, 0.3, 0.2), teacher=(0, 1, 0.5, 0.3, 0.2), noise=0.3)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("phi", [0.01, 0.3, 1.0, 20.0])
+@pytest.mark.parametrize("psi", [0.01, 0.6, 1.0, 50.0])
+@pytest.mark.parametrize("activation", ["shifted_relu", "erf"])
+def test_traces_solve_the_slides_system_and_stay_in_range(phi, psi, ridge, activation):
+    n = 10**6
+    d = round(phi * n)
+    p = Problem(n, d, max(1, round(d / psi)), ridge, activation)
+    t = theory.traces(p)
+    np.testing.assert_allclose(theory.printed_system(p, t.m1, t.m2), 0, atol=1e-9)
+    assert 0 < t.m2 < t.m1 <= p.phi / p.psi / ridge
+    assert 0 < t.T < 1
+    assert t.residual < 1e-12
+
+
+@pytest.mark.parametrize(("n", "d", "N", "ridge"), [(900, 300, 500, 0.02), (500, 400, 900, 0.1), (700, 700, 200, 1.0)])
+def test_traces_against_explicit_inverses(n, d, N, ridge):
+    rng = np.random.default_rng(3)
+    p = Problem(n, d, N, ridge, "tanh")
+    W = rng.standard_normal((N, d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    X = rng.standard_normal((n, d))
+    F = np.tanh(X @ W.T)
+    R = linalg.inv(F @ F.T + ridge * n * np.eye(n))
+    t = theory.traces(p)
+    assert p.phi / p.psi * np.trace(R) == pytest.approx(t.m1, rel=0.02)
+    assert p.phi / p.psi * np.trace(X.T @ R @ X) / d == pytest.approx(t.m2, rel=0.02)
+
+
+def test_trace_derivatives_against_differences():
+    for p in (SETTINGS[1], RICH, Problem(500, 900, 300, 0.3, "erf")):
+        h = 1e-5 * p.ridge
+        up, down = (theory.traces(p.replace(ridge=p.ridge + s * h)) for s in (1, -1))
+        t = theory.traces(p)
+        assert t.dm1 == pytest.approx((up.m1 - down.m1) / (2 * h), rel=1e-6)
+        assert t.dm2 == pytest.approx((up.m2 - down.m2) / (2 * h), rel=1e-6)
+        assert t.dnu == pytest.approx((up.nu - down.nu) / (2 * h), rel=1e-6)
+
+
+def test_no_linear_part_leaves_the_teacher_unseen():
+    p = Problem(1000, 300, 500, activation=(0, 0, 1.0))
+    assert theory.traces(p).T == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="c_1 = 0"):
+        theory.losses(p, 1.0)
+
+
+def test_large_ridge_learns_nothing():
+    p = SETTINGS[2].replace(ridge=1e6)
+    assert theory.untrained(p).train == pytest.approx(p.label_power, rel=1e-5)
+    assert theory.untrained(p).test == pytest.approx(p.label_power, rel=1e-5)
+    assert theory.gains(p, 2).test == pytest.approx(theory.gains(p, 1).test, rel=2)

@@ -1,0 +1,206 @@
+import numpy as np
+import pytest
+from scipy import linalg
+
+from onestep import Problem, hermite, theory
+
+SETTINGS = {
+    1: Problem(1000, 300, 500, noise=1.0),
+    2: Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5)),
+}
+RICH = Problem(1000, 300, 500, activation=(0, 1, 0.5, 0.3, 0.2), teacher=(0, 1, 0.5, 0.3, 0.2), noise=0.3)
+VARIANTS = [(layer, output) for layer in ("sphere", "gaussian") for output in ("negligible", "full")]
+
+
+def test_growing_rows_add_a_constant_to_the_second_spike():
+    p = SETTINGS[2]
+    q = theory.row_growth(p)
+    assert q == pytest.approx(0.3 * 2 * 0.25 / (0.25 * 1.6))
+    for name in ("train", "test"):
+        first, second, grown = (
+            getattr(x, name) for x in (theory.gains(p, 1), theory.gains(p, 2), theory.gains(p, 2, growing_rows=True))
+        )
+        assert grown - first == pytest.approx((second - first) * 3 / (2 + (1 + q) ** 2), rel=1e-12)
+        assert getattr(theory.gains(p, 1, growing_rows=True), name) == first
+
+
+@pytest.mark.parametrize("problem", [SETTINGS[2], SETTINGS[2].replace(activation="tilted_sin")])
+def test_growing_rows_are_the_limit_of_the_uniform_theory(problem):
+    p = problem.scaled(10**24)
+    at = theory.losses(p, [0.0, 1e24**0.29], method="uniform")
+    grown, theorem = theory.gains(p, 2, growing_rows=True), theory.gains(p, 2)
+    for name in ("train", "test"):
+        before, after = getattr(at, name)
+        assert before - after == pytest.approx(getattr(grown, name), rel=0.01)
+        assert abs(before - after - getattr(theorem, name)) > 0.05 * getattr(theorem, name)
+
+
+@pytest.mark.parametrize("setting", [1, 2])
+def test_special_cases_printed_in_the_slides(setting):
+    p = SETTINGS[setting]
+    t, D = theory.traces(p), p.D
+    c = p.target.coefficients(2)
+    first = p.psi * p.ridge * c[1] ** 4 * t.m2 / (p.phi * D)
+    second = first + 4 * p.psi * p.ridge * c[1] ** 4 * c[2] ** 2 * t.m1 / (3 * p.phi * D**2)
+    assert theory.gains(p, 1).train == pytest.approx(first, rel=1e-12)
+    assert theory.gains(p, 2).train == pytest.approx(second, rel=1e-12)
+    ratio = p.phi / p.psi / t.m1**2
+    test1 = ratio * c[1] ** 4 / D * -t.dm2
+    test2 = test1 + ratio * 4 * c[1] ** 4 * c[2] ** 2 / (3 * D**2) * -t.dm1
+    assert theory.gains(p, 1).test == pytest.approx(test1, rel=1e-12)
+    assert theory.gains(p, 2).test == pytest.approx(test2, rel=1e-12)
+
+
+def test_printed_test_error_is_far_off():
+    p = SETTINGS[1]
+    assert theory.gains(p, 1, printed=True).test > 1000 * theory.gains(p, 1).test
+
+
+def double_sum(p, order):
+    """Δ_ℓ as the theorem's double sum over p, q, i, j, with the indices set right."""
+    t, D = theory.traces(p), p.D
+    xi = hermite.monomials(order)
+    fact = [1, 1, 2, 6, 24]
+    omega_inverse = np.empty((order, order))
+    for i in range(1, order + 1):
+        for j in range(1, order + 1):
+            rest = sum(fact[k] * xi[i, k] * xi[j, k] for k in range(min(i, j) + 1) if k != 1)
+            omega_inverse[i - 1, j - 1] = (
+                D ** ((i + j) / 2) * p.psi / p.phi * (t.m2 * xi[i, 1] * xi[j, 1] + t.m1 * rest)
+            )
+    omega = np.linalg.inv(omega_inverse)
+    c = p.target.coefficients(order)
+    cosine = p.target.linear / np.sqrt(D)
+    r = [fact[k] * p.psi / p.phi * (t.m2 if k == 1 else t.m1) * cosine**k for k in range(order + 1)]
+    return p.ridge * sum(
+        c[a] * c[b] * r[a] * r[b] * omega[i - 1, j - 1] * D ** ((i + j) / 2) * xi[i, a] * xi[j, b]
+        for a in range(1, order + 1)
+        for b in range(1, order + 1)
+        for i in range(1, order + 1)
+        for j in range(1, order + 1)
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_compact_form_equals_the_theorems_double_sum(order):
+    assert theory.gains(RICH, order).train == pytest.approx(double_sum(RICH, order), rel=1e-10)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_gains_against_ridge_on_explicit_limit_features(order):
+    """Gaussian-equivalent features plus z^{∘k} with a huge weight: the mean drop of 32 draws against Δ_ℓ."""
+    p = RICH.replace(teacher=(0, 1, 0.4, 0.15, 0.05))
+    rng = np.random.default_rng(order)
+    drops = [explicit_drop(p, order, rng) for _ in range(32)]
+    error = np.std(drops, ddof=1) / np.sqrt(32)
+    assert error < 0.1 * np.mean(drops)  # else the comparison below could not fail
+    assert abs(np.mean(drops) - theory.gains(p, order).train) < 3 * error + 0.01 * np.mean(drops)
+
+
+def explicit_drop(p, order, rng):
+    W = rng.standard_normal((p.N, p.d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    X = rng.standard_normal((p.n, p.d))
+    F = p.student.linear * X @ W.T + np.sqrt(p.student.tail) * rng.standard_normal((p.n, p.N))
+    z = X[:, 0]
+    y = p.target(p.rho * z + np.sqrt(1 - p.rho**2) * X[:, 1]) + p.noise * rng.standard_normal(p.n)
+    spikes = 1e3 * np.column_stack([z**k for k in range(1, order + 1)])
+    before, after = (
+        y - A @ linalg.solve(A.T @ A + p.ridge * p.n * np.eye(A.shape[1]), A.T @ y, assume_a="pos")
+        for A in (F, np.column_stack([F, spikes]))
+    )
+    return y @ (before - after) / p.n
+
+
+@pytest.mark.parametrize(("layer", "output"), VARIANTS)
+@pytest.mark.parametrize("eta", [0.0, 2.0, 8.0])
+def test_test_error_is_the_exact_derivative_of_the_training_loss(layer, output, eta):
+    """L_te = -ν² ∂(L_tr/λ)/∂λ, here by central differences in λ."""
+    p = RICH.replace(first_layer=layer, initial_output=output)
+    h = 1e-4 * p.ridge
+    up, down = (theory.losses(p.replace(ridge=p.ridge + s * h), eta).train / (p.ridge + s * h) for s in (1, -1))
+    expected = -(theory.traces(p).nu ** 2) * (up - down) / (2 * h)
+    assert theory.losses(p, eta).test == pytest.approx(expected, rel=1e-6)
+
+
+def test_reference_values():
+    """Independent numbers computed before this code existed (train drops of setting 1, Λ of both settings)."""
+    p = SETTINGS[1]
+    alpha = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.25])
+    drops = theory.losses(p, 0.0).train - theory.losses(p, 1000**alpha).train
+    np.testing.assert_allclose(drops, [0.0151, 0.0264, 0.0422, 0.0603, 0.0768, 0.0890], atol=6e-5)
+    assert theory.gains(p, 1).test == pytest.approx(0.2958, abs=5e-5)
+    q = SETTINGS[2]
+    assert theory.gains(q, 2).test - theory.gains(q, 1).test == pytest.approx(0.441, abs=5e-4)
+    q = q.replace(first_layer="gaussian")
+    assert theory.gains(q, 2).test - theory.gains(q, 1).test == pytest.approx(0.518, abs=5e-4)
+
+
+@pytest.mark.parametrize(("layer", "output"), VARIANTS)
+def test_spiked_curve_reaches_the_plateaus(layer, output):
+    p = RICH.replace(first_layer=layer, initial_output=output).scaled(10**300)
+    base = theory.losses(p, 0.0)
+    for alpha, order in [(0.125, 1), (0.292, 2), (0.354, 3), (0.3875, 4)]:
+        at = theory.losses(p, 10.0 ** (300 * alpha))
+        expected = theory.gains(p, order)
+        assert theory.spikes(alpha) == order
+        assert base.train - at.train == pytest.approx(expected.train, rel=1e-3)
+        assert base.test - at.test == pytest.approx(expected.test, rel=1e-3)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_boundary_value_lies_between_plateaus_and_is_the_limit(order):
+    alpha = theory.thresholds(4)[order - 1]
+    p = RICH.scaled(10**300)
+    drop = theory.losses(p, 0.0).train - theory.losses(p, 10.0 ** (300 * alpha)).train
+    edge = theory.boundary(p, order).train
+    assert drop == pytest.approx(edge, rel=1e-3)
+    assert theory.gains(p, order - 1).train < edge < theory.gains(p, order).train
+
+
+def test_small_steps_change_nothing_and_sign_flips_do_not_matter():
+    p = RICH
+    assert theory.losses(p, 0.0).test == theory.untrained(p).test
+    assert theory.losses(p, 1e-6).train == pytest.approx(theory.losses(p, 0.0).train, rel=1e-9)
+    flipped = p.replace(activation=tuple(-c for c in p.activation))
+    mirrored = p.replace(
+        activation=tuple((-1) ** k * c for k, c in enumerate(p.activation)),
+        teacher=tuple((-1) ** k * c for k, c in enumerate(p.teacher)),
+    )
+    for other in (flipped, mirrored):
+        np.testing.assert_allclose(theory.losses(other, [1.0, 5.0]).test, theory.losses(p, [1.0, 5.0]).test, rtol=1e-9)
+
+
+def test_information_exponent_above_one_gains_nothing():
+    p = SETTINGS[2].replace(teacher=(0.0, 0.0, 1.0))
+    assert theory.gains(p, 2).train == 0
+    assert theory.losses(p, 10.0).test == theory.losses(p, 0.0).test
+
+
+def test_shapes_follow_eta():
+    assert np.ndim(theory.losses(RICH, 1.0).train) == 0
+    assert theory.losses(RICH, [1.0]).test.shape == (1,)
+    assert theory.losses(RICH, np.linspace(0, 3, 5)).train.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: theory.gains(SETTINGS[1], 3), "c_3 = 0"),
+        (lambda: theory.gains(RICH, 3, printed=True), "order = 3.*1 and 2 only"),
+        (lambda: theory.gains(RICH, -1), "order = -1"),
+        (lambda: theory.gains(RICH, 2, printed=True, growing_rows=True), "growing_rows = True"),
+        (lambda: theory.boundary(RICH, 1), "order = 1"),
+        (lambda: theory.losses(RICH, -1.0), "eta = -1.0"),
+        (lambda: theory.losses(RICH, np.ones((2, 2))), "eta"),
+        (lambda: theory.losses(RICH, "big"), "eta = 'big'"),
+        (lambda: theory.losses(RICH, []), "eta"),
+        (lambda: theory.losses(RICH, 1.0, method="exact"), "method = 'exact': must be one of spiked, uniform"),
+        (lambda: theory.spikes(0.25), "threshold"),
+        (lambda: theory.spikes(0.6), "alpha = 0.6"),
+        (lambda: theory.thresholds(0), "order = 0"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,5 +1,7 @@
 """Verdict rows and the ledger they are kept in."""
 
+import json
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

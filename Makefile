@@ -14,11 +14,12 @@ export VECLIB_MAXIMUM_THREADS = 1
 export MALLOC_MMAP_THRESHOLD_ = 33554432
 export MALLOC_TRIM_THRESHOLD_ = 1073741824
 
-.PHONY: help figures test notebooks bench lint format lock site clean venv
+.PHONY: help figures test unit notebooks bench lint format lock site clean venv
 
 help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
+	@echo "make unit        the unit tests of the library alone, about a minute"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library against the straightforward implementation"
 	@echo "make lint        check style; make format mends it"
@@ -37,8 +38,12 @@ figures: venv
 test: venv
 	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile -q
 
+unit: venv
+	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository -n 2 --dist loadfile -q
+
+# What they save goes to build/figures: the committed figures come from `make figures` alone.
 notebooks: venv
-	@JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --notebook-dir=notebooks
+	@ONESTEP_FIGURES="$(CURDIR)/build/figures" JUPYTER_PREFER_ENV_PATH=1 $(PY) -m jupyterlab --notebook-dir=notebooks
 
 # all cores for both sides of each ratio
 bench: venv

@@ -2,8 +2,10 @@
 
 from math import inf, isfinite
 from numbers import Real
+from pathlib import Path
 
 import numpy as np
+import psutil
 
 
 def whole(argument, value, least):
@@ -38,3 +40,22 @@ def steps(eta):
     if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
         raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
     return out
+
+
+def available_gib():
+    """Memory in GiB that new arrays and processes can have: what the machine has left, within a container's limit."""
+    free = psutil.virtual_memory().available
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        free = min(free, int(text) - int(limit.with_name("memory.current").read_text()))
+    return free / 2**30
+
+
+def memory(needed):
+    """Raise ValueError, before anything is drawn, when `needed` GiB are not available."""
+    available = available_gib()
+    if needed > available:
+        raise ValueError(
+            f"not enough memory: this size needs {needed:.3g} GiB and {available:.3g} GiB are free; "
+            "take a smaller n or fewer jobs (theory.losses has no such limit)"
+        )

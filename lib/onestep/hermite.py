@@ -179,10 +179,11 @@ class ShiftedReLU(Function):
 class Polynomial(Function):
     """Σ_k c_k H_k from its coefficients c_0, c_1, …: every expansion and moment is exact."""
 
-    def __init__(self, coefficients):
+    def __init__(self, coefficients, argument="coefficients"):
         c = np.asarray(coefficients, float)
         if c.ndim != 1 or c.size == 0 or not np.all(np.isfinite(c)):
-            raise ValueError(f"Hermite coefficients = {coefficients!r}: must be a non-empty list of finite numbers")
+            shown = coefficients if c.size <= 20 else f"{c.size} values"
+            raise ValueError(f"{argument} = {shown!r}: Hermite coefficients must be a non-empty list of finite numbers")
         label = " + ".join(f"{v:.4g} H{k}" for k, v in enumerate(c) if v) or "0"
         slope = hermite_e.hermeder(c) if c.size > 1 else np.zeros(1)
         super().__init__(lambda z: hermite_e.hermeval(z, c), lambda z: hermite_e.hermeval(z, slope), (), label)
@@ -246,7 +247,7 @@ def function(spec, argument="activation"):
     if callable(spec):
         return Function(spec, name=getattr(spec, "__name__", ""))
     if isinstance(spec, Sequence | np.ndarray):
-        return Polynomial(spec)
+        return Polynomial(spec, argument)
     raise ValueError(f"{argument} = {spec!r}: must be a name, Hermite coefficients, a callable or a hermite.Function")
 
 

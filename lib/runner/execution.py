@@ -19,6 +19,8 @@ from nbclient.exceptions import DeadKernelError
 from papermill import PapermillExecutionError, execute_notebook
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 from traitlets.config import Config
 
 GIB = 2**30
@@ -46,12 +48,14 @@ def execute(source, parameters, known, figures, on_cell, stop):
     parameters : values that replace those of the cell tagged `parameters`; none leaves the notebook as it is
     known : all parameters in force, for the ledger and the stored numbers
     figures : folder for the figures and the ledger
-    on_cell : called with the number of cells done
+    on_cell : called after each cell
     stop : threading.Event that, once set, ends the kernel and with it the run
 
     Raises NotebookFailed.
     """
-    notebook = nbformat.read(source, as_version=4)
+    notebook = load_notebook_node(str(source))
+    if parameters:  # checked by `Notebook`; papermill's own reader stumbles over a comment that holds an "="
+        notebook = parameterize_notebook(notebook, parameters)
     started = time.monotonic()
     # Unix sockets need a short path, which TMPDIR does not promise.
     short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 50 else "/tmp"
@@ -61,7 +65,6 @@ def execute(source, parameters, known, figures, on_cell, stop):
             done = execute_notebook(
                 notebook,
                 None,
-                parameters=parameters,
                 engine_name=_Engine.name,
                 kernel_name="python3",
                 progress_bar=False,
@@ -104,15 +107,6 @@ def scrub(notebook):
     return nbformat.from_dict(notebook)
 
 
-def available_gib():
-    """Memory in GiB that new processes can have: what the machine has left, within a container's own limit."""
-    free = psutil.virtual_memory().available
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.exists() and (text := limit.read_text().strip()).isdigit():
-        free = min(free, int(text) - int(limit.with_name("memory.current").read_text()))
-    return free / GIB
-
-
 class Kernel(AsyncKernelManager):
     """Starts this interpreter, whatever a kernel named python3 may mean elsewhere on the machine."""
 
@@ -140,7 +134,7 @@ class _Engine(NBClientEngine):
             timeout=None,
             shutdown_kernel="immediate",
             on_notebook_start=None,
-            on_cell_executed=lambda cell_index, **_: on_cell(cell_index + 1),
+            on_cell_executed=lambda **_: on_cell(),
             on_cell_start=lambda **_: meter.watch(client.km.provisioner.pid),
         )
         client.execute(cwd=kernel_cwd, env=kernel_env)

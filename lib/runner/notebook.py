@@ -38,6 +38,11 @@ class Notebook:
     def cells(self):
         return json.loads(self.path.read_text(encoding="utf-8"))["cells"]
 
+    @property
+    def code_cells(self):
+        """How many cells will be executed."""
+        return sum(cell["cell_type"] == "code" for cell in self.cells)
+
     @cached_property
     def parameters(self):
         """Default values by name, from the cell tagged `parameters`."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from .notebook import Notebook, UserError, digest
 
 ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "lib"
 TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
 
 
@@ -35,9 +36,10 @@ class Project:
     @cached_property
     def environment(self):
         """Digest of the library and the lock: results made under another one are stale."""
-        library = Path(__file__).resolve().parents[1]
-        files = [*sorted(library.rglob("*.py")), self.root / "requirements.txt"]
-        parts = [path.name.encode() + b"\0" + path.read_bytes() for path in files if path.exists()]
+        sources = {path.relative_to(LIBRARY).as_posix(): path.read_bytes() for path in sorted(LIBRARY.rglob("*.py"))}
+        lock = self.root / "requirements.txt"
+        parts = [f"{name}\0".encode() + source for name, source in sources.items()]
+        parts.append(lock.read_bytes() if lock.exists() else b"")
         return digest(b"\0".join([*parts, sys.version.encode()]))
 
     def notebooks(self, wanted=()):

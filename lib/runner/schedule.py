@@ -37,15 +37,20 @@ def run(project, wanted=(), preset="default", settings=None):
         stale.sort(key=lambda book: first.index(book.name) if book.name in first else len(first))
         stale.sort(key=lambda book: -manifest.entries.get(book.name, {}).get("seconds", 0))
         failures = _execute(project, label, preset, stale, overrides, keys, manifest) if stale else {}
-        return _conclude(project, label, notebooks, manifest, failures)
+        seeds = {book.name[:2]: (book.parameters | overrides[book.name]).get("seed") for book in notebooks}
+        return _conclude(project, label, notebooks, manifest, failures, seeds)
 
 
 def _execute(project, label, preset, stale, overrides, keys, manifest):
     """Run the stale notebooks, as many at a time as cores and memory allow; return error messages by name."""
+    from tqdm import tqdm
+
+    from onestep.checks import available_gib
+
     from . import execution
 
     needs = {book.name: project.memory(preset, book.name) for book in stale}
-    free = execution.available_gib()
+    free = available_gib()
     for name, need in needs.items():
         if need > free:
             raise UserError(f"{name} needs about {need:.1f} GiB of memory at preset {preset}; {free:.1f} GiB are free")
@@ -55,14 +60,15 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
     staging_area = project.build / "staging"
     shutil.rmtree(staging_area, ignore_errors=True)  # what a run that was killed left behind
     staging_area.mkdir()
-    progress, stop, failures = _Progress(stale), threading.Event(), {}
+    stop, failures = threading.Event(), {}
+    progress = tqdm(total=sum(book.code_cells for book in stale), unit="cell", leave=False, disable=None)
 
     def one(book):
         values = overrides[book.name]
         with tempfile.TemporaryDirectory(dir=staging_area) as staging:
             try:
                 done = execution.execute(
-                    book.path, values, book.parameters | values, staging, lambda count: progress.cell(book, count), stop
+                    book.path, values, book.parameters | values, staging, lambda: progress.update(1), stop
                 )
             except execution.NotebookFailed as error:
                 return None, _failure(error, Path(staging))
@@ -77,12 +83,12 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
                 done, result = future.result()
                 if done is None:
                     failures[book.name] = result
-                    progress.line(f"{book.name}  FAILED")
+                    progress.write(f"{book.name}  FAILED")
                 else:
                     manifest.record(book.name, keys[book.name], done, result)
                     need = needs[book.name]
                     more = f" (notebooks/presets.toml states {need:g})" if done.peak_gib > need else ""
-                    progress.line(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}")
+                    progress.write(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}")
     except KeyboardInterrupt:
         for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
             signal.signal(impatient, signal.SIG_IGN)
@@ -90,7 +96,7 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        progress.clear()
+        progress.close()
     return failures
 
 
@@ -121,8 +127,8 @@ def _failure(error, staging):
     return "\n  ".join(["these verdicts fail:", *rows]) if rows else str(error)
 
 
-def _conclude(project, label, notebooks, manifest, failures):
-    """Print cost and verdicts of each notebook; bring the README up to date; return the exit status."""
+def _conclude(project, label, notebooks, manifest, failures, seeds):
+    """Print cost, seeds and verdicts of the notebooks; bring the README up to date; return the exit status."""
     from .tables import ledgers
 
     books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
@@ -142,35 +148,9 @@ def _conclude(project, label, notebooks, manifest, failures):
     state = f"all {rows} verdicts as they should be"
     if failures:
         state = f"{len(failures)} of {len(notebooks)} notebooks FAILED"
-    print(f"\n{state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, at most {peak:.1f} GiB in one")
+    print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
+    print(f"{state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, at most {peak:.1f} GiB in one")
     return 1 if failures else 0
-
-
-class _Progress:
-    """A live line on a terminal; elsewhere one plain line per finished notebook."""
-
-    def __init__(self, notebooks):
-        self._cells = {book.name: 0 for book in notebooks}
-        self._last = {book.name: len(book.cells) for book in notebooks}
-        self._live = sys.stderr.isatty()
-        self._left = len(notebooks)
-
-    def cell(self, book, count):
-        self._cells[book.name] = count
-        if self._live:
-            states = ((name[:2], at, self._last[name]) for name, at in self._cells.items())
-            busy = [f"{number} {at}/{last}" for number, at, last in states if 0 < at < last]
-            text = f"{self._left} to go; cells: {', '.join(busy)}"
-            print(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
-
-    def line(self, text):
-        self._left -= 1
-        self.clear()
-        print(text, flush=True)
-
-    def clear(self):
-        if self._live:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _aligned(lines):

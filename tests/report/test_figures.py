@@ -83,3 +83,10 @@ def test_save_refuses_what_it_cannot_keep(folder):
         report.save(fig, "figures/07.png", x=1.0)
     plt.close(fig)
     assert list(folder.iterdir()) == []
+
+
+def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
+    monkeypatch.delenv("ONESTEP_FIGURES")
+    monkeypatch.chdir(tmp_path)
+    assert report.directory().resolve() == tmp_path / "figures"
+    assert (tmp_path / "figures").is_dir()

@@ -24,7 +24,6 @@ TOOLS = {  # declared, but called by name instead of imported
     "nbval": "make test",
     "pytest-xdist": "make test, in parallel",
     "ruff": "make lint",
-    "scikit-learn": "kernel baselines in the notebooks",
 }
 
 
@@ -85,7 +84,7 @@ def test_the_numerics_need_the_bare_dependencies_only():
     allowed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     for path in (ROOT / "lib/onestep").rglob("*.py"):
         extra = imported(path.read_text(encoding="utf-8")) - allowed
-        assert extra <= ({"ipython"} if path.parent.name == "report" else {"scikit-learn"}), path
+        assert extra <= ({"ipython"} if path.parent.name == "report" else set()), path
 
 
 @pytest.mark.parametrize("python", SUPPORTED)

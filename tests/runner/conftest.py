@@ -10,7 +10,7 @@ from runner.__main__ import main
 
 PARAMETERS = """\
 n = 20  # samples, ≥ 2, ≤ 1000
-eta: float = 1.0  # step size, > 0
+eta: float = 1.0  # step size η = n^α, > 0
 sizes = [10, 20]  # sizes, ≥ 5
 law = "gauss"  # name of the law
 """

@@ -1,6 +1,8 @@
 """The runner: what it refuses, what it leaves behind, and what it does not do twice."""
 
-from runner.project import Project
+import pytest
+
+from runner.project import Manifest, Project
 
 
 def test_tables_alone_can_be_brought_up_to_date(project):
@@ -14,7 +16,7 @@ def test_tables_alone_can_be_brought_up_to_date(project):
     assert not (project / "build/manifest/default.json").exists()
 
 
-def test_library_and_lock_are_part_of_the_key(project):
+def test_parameters_and_lock_are_part_of_the_key(project):
     project.write()
     (book,) = Project(project.path).notebooks()
     bare = Project(project.path).environment
@@ -22,3 +24,18 @@ def test_library_and_lock_are_part_of_the_key(project):
     assert Project(project.path).environment != bare
     assert book.key({}, "one") != book.key({}, "two")
     assert book.key({}, "one") != book.key({"n": 3}, "one")
+
+
+@pytest.mark.parametrize("change", ["theory/spectra.py", "theory/new.py", "checks.py"])
+def test_every_file_of_the_library_is_part_of_the_key(project, monkeypatch, change):
+    library = project / "library"
+    for name in ("theory/spectra.py", "checks.py"):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_text("x = 1\n")
+    monkeypatch.setattr("runner.project.LIBRARY", library)
+    project.write()
+    assert project.run() == 0
+    (library / change).write_text("x = 2\n")
+    (book,) = Project(project.path).notebooks()
+    stale = book.key({}, Project(project.path).environment)
+    assert not Manifest(Project(project.path), "default").holds(book.name, stale)

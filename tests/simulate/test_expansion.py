@@ -10,7 +10,7 @@ P = Problem(160, 40, 60, activation=SINE, teacher=(0.0, 1.0, 0.4), noise=0.3)
 
 
 def replicate(p, trial=0, seed=0):
-    now = simulate.draw(p, simulate.key(seed, p.n, trial))
+    now = simulate.draw(p, simulate.key(seed, trial))
     return now, simulate.gradient(p, now), now.X.T @ simulate.residual(p, now) / p.n
 
 
@@ -37,12 +37,10 @@ def test_norms_by_the_definition(output):
 
 
 def test_directions_agree_exactly_when_the_initial_output_is_negligible():
-    got = simulate.expansion.norms(P, 2.0, [1], trials=1, directions=simulate.expansion.DIRECTIONS).difference[
-        0, :, 0, 0
-    ]
+    got = simulate.expansion.norms(P, 2.0, [1], trials=1, directions=simulate.network.DIRECTIONS).difference[0, :, 0, 0]
     assert got[0] == got[1]
     full = simulate.expansion.norms(
-        P.replace(initial_output="full"), 2.0, [1], trials=1, directions=simulate.expansion.DIRECTIONS
+        P.replace(initial_output="full"), 2.0, [1], trials=1, directions=simulate.network.DIRECTIONS
     )
     assert abs(full.difference[0, 1, 0, 0] - full.difference[0, 0, 0, 0]) > 1e-3
 
@@ -85,7 +83,7 @@ def test_losses_by_the_definition():
     got = simulate.expansion.losses(P, 3.0, 2, trials=2, seed=5, test_size=90)
     same = simulate.expansion.losses(P, 3.0, 2, trials=2, seed=5, jobs=1, test_size=90)
     np.testing.assert_array_equal(got.test, same.test)
-    rng = simulate.key(5, P.n, 1)
+    rng = simulate.key(5, 1)
     now = simulate.draw(P, rng)
     G, beta = simulate.gradient(P, now), now.X.T @ now.y / P.n
     X3, y3 = simulate.sample(P, now.beta_star, rng, 90)
@@ -125,7 +123,7 @@ def test_forms_against_an_explicit_inverse(N):
 
 def test_forms_with_gaussian_features_use_them_throughout():
     got = simulate.expansion.forms(P, [0.2], order=1, gaussian=True, trials=1, seed=2)
-    rng = simulate.key(2, P.n, 0)
+    rng = simulate.key(2, 0)
     now = simulate.draw(P, rng)
     F0 = simulate.expansion.gaussian_features(P, now.X2, now.W0, rng)
     R0 = np.linalg.inv(F0 @ F0.T + 0.2 * P.n * np.eye(P.n))
@@ -149,7 +147,7 @@ def test_forms_with_gaussian_features_use_them_throughout():
         (lambda: simulate.expansion.forms(P, [0.0]), "ridges = 0"),
         (lambda: simulate.expansion.forms(P, [1.0], order=0), "order = 0"),
         (lambda: simulate.expansion.forms(P.replace(n=10**7), [1.0]), "not enough memory"),
-        (lambda: simulate.expansion.gradient_direction(P, None, "y"), "of = 'y'"),
+        (lambda: simulate.direction(P, None, "y"), "of = 'y'"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -40,9 +40,9 @@ def test_rows_of_unequal_length_widen_the_bulk():
     p = BASE.replace(d=600)
     measured = simulate.spectra.weight_spectrum(p, 16.0, 2, seed=2)[:, 1:]
     edge = theory.spectra.weights(p, 16.0).edge
-    assert edge > theory.spectra.weights(p, 16.0, isotropic=False).edge + 0.1
+    assert edge > theory.spectra.weights(p, 16.0, step_noise="absent").edge + 0.1
     second_moment = np.mean(np.sum(measured**2, axis=1)) / p.N
-    assert second_moment == pytest.approx(theory.spectra._rows(p, 16.0)[1].mean(), rel=0.02)
+    assert second_moment == pytest.approx(1 + 16.0**2 / p.N * p.row_growth, rel=0.02)
     assert measured.max() > theory.spectra.weights(p).edge + 0.1
 
 
@@ -52,7 +52,7 @@ def test_spike_of_weights_in_closed_form(psi):
     c = 1 / p.psi
     eta = theory.spectra.weight_threshold(p) * np.array([0.5, 0.99, 1.01, 1.5, 4.0])
     theta = eta * p.student.linear * sqrt(p.D)
-    found = theory.spectra.weight_spike(p, eta, isotropic=False)
+    found = theory.spectra.weight_spike(p, eta, step_noise="absent")
     assert np.isnan(found.value[:2]).all() and np.isnan(found.left[:2]).all()
     t = theta[2:]
     np.testing.assert_allclose(found.value[2:] ** 2, (1 + t**2) * (c + t**2) / t**2, rtol=1e-9)
@@ -78,7 +78,7 @@ def test_full_output_needs_a_larger_step():
     assert np.isnan(theory.spectra.weight_spike(full, 1.99 / full.D).value)
     assert theory.spectra.weight_threshold(full) > theory.spectra.weight_threshold(BASE)
     just = theory.spectra.weight_threshold(full) * np.array([0.999, 1.001])
-    assert np.isnan(theory.spectra.weight_spike(full, just, isotropic=False).value).tolist() == [True, False]
+    assert np.isnan(theory.spectra.weight_spike(full, just, step_noise="absent").value).tolist() == [True, False]
 
 
 def test_gap_of_the_gradient_follows_its_prediction():
@@ -111,7 +111,7 @@ def test_growth_of_rows_bends_the_second_direction_at_every_size():
     overlap = theory.spectra.feature_spikes(p, p.n**0.38, 2).overlap[0, 1]
     assert overlap[:2].sum() == pytest.approx(cosine, abs=0.01)
     assert overlap.sum() == pytest.approx(1, abs=0.01)
-    without = theory.spectra.feature_spikes(p, p.n**0.38, 2, isotropic=False).overlap[0, 1]
+    without = theory.spectra.feature_spikes(p, p.n**0.38, 2, step_noise="absent").overlap[0, 1]
     assert without[:2].sum() == pytest.approx(1, abs=0.01)
 
 

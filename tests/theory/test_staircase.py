@@ -14,7 +14,7 @@ VARIANTS = [(layer, output) for layer in ("sphere", "gaussian") for output in ("
 
 def test_growing_rows_add_a_constant_to_the_second_spike():
     p = SETTINGS[2]
-    q = theory.row_growth(p)
+    q = theory.growth_ratio(p)
     assert q == pytest.approx(0.3 * 2 * 0.25 / (0.25 * 1.6))
     for name in ("train", "test"):
         first, second, grown = (

@@ -10,9 +10,8 @@ saved = []  # names of the figures this session has written, for the ledger
 
 
 def directory():
-    """Folder that figures and ledgers go to: $ONESTEP_FIGURES if set, else the repository's `figures`."""
-    chosen = os.environ.get("ONESTEP_FIGURES")
-    path = Path(chosen) if chosen else Path(__file__).resolve().parents[3] / "figures"
+    """Folder that figures and ledgers go to: $ONESTEP_FIGURES if set, else `figures` where the session runs."""
+    path = Path(os.environ.get("ONESTEP_FIGURES") or "figures")
     path.mkdir(parents=True, exist_ok=True)
     return path
 

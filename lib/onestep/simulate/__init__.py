@@ -27,15 +27,16 @@ from . import (
     svd,
     threestage,
 )
-from .every_step import Losses, losses, memory, sweep
-from .network import Draw, draw, features, gradient, leave_one_out, residual, ridge, sample
-from .replicates import key, replicates, require_memory
+from .every_step import Losses, losses, sweep
+from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample
+from .replicates import key, repeat
 from .staircase import plateaus
 
 __all__ = [
     "Draw",
     "Losses",
     "averages",
+    "direction",
     "directions",
     "draw",
     "every_step",
@@ -45,12 +46,10 @@ __all__ = [
     "key",
     "leave_one_out",
     "losses",
-    "memory",
     "network",
     "plateaus",
     "random_features",
-    "replicates",
-    "require_memory",
+    "repeat",
     "residual",
     "ridge",
     "rivals",

@@ -8,6 +8,7 @@ nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ..checks import choice, steps, whole
 from ..problem import Problem
 from . import averages
 from .network import draw, features, gradient, ridge, sample
-from .replicates import key, replicates, require_memory
+from .replicates import repeat
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,7 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="
     Parameters
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
-    trials : replicates >= 1; each redraws everything.
-    seed : as in `key`; replicate t draws from key(seed, t), so results do not depend on jobs.
-    jobs : replicates under way at once, each on one core.
+    trials, seed, jobs : as in `repeat`; each replicate redraws everything.
     test_size : None for the exact population test error, or the size of a fresh test sample.
     readout, step_samples : as for `draw`.
 
@@ -43,21 +42,23 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="
     ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
     """
     eta = steps(eta)
-    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
-    key(seed)
     if test_size is not None:
         test_size = whole("test_size", test_size, 1)
     if isinstance(readout, str):
         choice("readout", readout, ("gaussian",))
     if step_samples is not None:
         step_samples = whole("step_samples", step_samples, 1)
-    require_memory(memory(p, min(jobs, trials), test_size))
-
-    def replicate(trial):
-        return sweep(p, np.atleast_1d(eta), key(seed, trial), test_size, readout, step_samples)
-
-    results = np.array(replicates(replicate, trials, jobs)).reshape(trials, 2, *eta.shape)
+    replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, readout=readout, step_samples=step_samples)
+    results = np.array(repeat(replicate, trials, seed, jobs, memory(p, test_size))).reshape(-1, 2, *eta.shape)
     return Losses(results[:, 0], results[:, 1])
+
+
+def memory(p: Problem, test_size=None):
+    """GiB that one replicate of `losses` needs at its peak."""
+    n, d, N = float(p.n), float(p.d), float(p.N)
+    replicate = 2 * n * d + 2 * N * d + 3 * n * N + min(n, N) ** 2
+    replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
+    return 8 * replicate / 2**30
 
 
 def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None):
@@ -72,14 +73,6 @@ def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples
         a, out[0, j] = ridge(features(p, base, move, step, out=F), now.y2, p.ridge)
         out[1, j] = measure(step, a)
     return out
-
-
-def memory(p: Problem, jobs=1, test_size=None):
-    """GiB that `losses` needs at its peak with `jobs` replicates under way."""
-    n, d, N = float(p.n), float(p.d), float(p.N)
-    replicate = 2 * n * d + 2 * N * d + 3 * n * N + min(n, N) ** 2
-    replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
-    return 8 * replicate * jobs / 2**30
 
 
 def _population_error(p, now, G):

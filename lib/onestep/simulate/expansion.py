@@ -21,9 +21,8 @@ from scipy.special import factorial, factorial2
 from ..checks import choice, number, steps, whole
 from ..problem import Problem
 from . import network, svd
-from .replicates import key, replicates, require_memory
+from .replicates import repeat
 
-DIRECTIONS = ("residual", "labels")
 _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far below what is left of F - F_∞
 
 
@@ -63,12 +62,6 @@ class Forms:
     values: np.ndarray
     m1: np.ndarray
     m2: np.ndarray
-
-
-def gradient_direction(p: Problem, draw, of="residual"):
-    """β = Xᵀr/n (d,) with r the residual the gradient sees, or, of="labels", Xᵀy/n whatever the initial output."""
-    choice("of", of, DIRECTIONS)
-    return draw.X.T @ (network.residual(p, draw) if of == "residual" else draw.y) / len(draw.y)
 
 
 def terms(p: Problem, projection, a, eta, order, growth=0.0):
@@ -124,8 +117,8 @@ def norms(
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
     orders : whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
-    trials, seed, jobs : as in `simulate.losses`; replicate t at this n uses spawn_key (n, t).
-    directions : any of "residual" and "labels": which β the terms are made of, see `gradient_direction`.
+    trials, seed, jobs : as in `repeat`.
+    directions : any of "residual" and "labels": which β the terms are made of, see `network.direction`.
     tolerance : relative residual of every norm, see `svd.operator_norm`.
     growth : count the growth of W's rows in F_ℓ, see `terms`; one choice for all orders, or one per order, which must
         be finite where it is True.
@@ -136,9 +129,8 @@ def norms(
     """
     eta = np.atleast_1d(steps(eta))
     orders = _orders(orders, len(eta))
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
     for of in directions:
-        choice("directions", of, DIRECTIONS)
+        choice("directions", of, network.DIRECTIONS)
     number("tolerance", tolerance, above=0)
     if np.ndim(growth) and len(growth) != len(orders[0]):
         raise ValueError(f"growth = {growth!r}: must be one choice, or one for each of {len(orders[0])} orders")
@@ -146,12 +138,8 @@ def norms(
     if any(order == inf and grows for row in orders for order, grows in zip(row, grown > 0, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d
-    require_memory(8 * entries * min(jobs, trials) / 2**30)
-
-    def replicate(trial):
-        return _norms(p, eta, orders, key(seed, p.n, trial), directions, tolerance, grown)
-
-    results = replicates(replicate, trials, jobs)
+    replicate = partial(_norms, p, eta, orders, directions, tolerance, grown)
+    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
 
 
@@ -162,9 +150,9 @@ def _orders(orders, count):
     return [[order if order == inf else whole("orders", order, 0) for order in row] for row in rows]
 
 
-def _norms(p, eta, orders, rng, directions, tolerance, growth):
+def _norms(p, eta, orders, directions, tolerance, growth, rng):
     now = network.draw(p, rng)
-    projections = [now.X2 @ gradient_direction(p, now, of) for of in directions]
+    projections = [now.X2 @ network.direction(p, now, of) for of in directions]
     base, move = now.X2 @ now.W0.T, now.X2 @ network.gradient(p, now).T
     F0 = p.student(base)
     K = max([1, *(order for row in orders for order in row if order != inf)])
@@ -191,7 +179,7 @@ def losses(p: Problem, eta, order, trials=20, seed=0, jobs=2, test_size=None) ->
     ----------
     eta : step size >= 0, a number.
     order : ℓ >= 0, terms kept.
-    trials, seed, jobs : as in `simulate.losses`; replicate t at this n uses spawn_key (n, t).
+    trials, seed, jobs : as in `repeat`.
     test_size : size of the fresh sample on which all three are tested; None means n.
 
     Raises
@@ -199,21 +187,16 @@ def losses(p: Problem, eta, order, trials=20, seed=0, jobs=2, test_size=None) ->
     ValueError for a bad argument or when the memory needed is not there.
     """
     eta, order = number("eta", eta, least=0), whole("order", order, 0)
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
     size = p.n if test_size is None else whole("test_size", test_size, 1)
     entries = (p.n + size) * (4 * p.N + p.d) + p.n * p.d + 2 * p.N * p.d + min(p.n, p.N) ** 2
-    require_memory(8 * entries * min(jobs, trials) / 2**30)
-
-    def replicate(trial):
-        return _losses(p, eta, order, key(seed, p.n, trial), size)
-
-    results = np.array(replicates(replicate, trials, jobs))
+    replicate = partial(_losses, p, eta, order, size)
+    results = np.array(repeat(replicate, trials, seed, jobs, 8 * entries / 2**30))
     return Losses(results[:, 0], results[:, 1])
 
 
-def _losses(p, eta, order, rng, size):
+def _losses(p, eta, order, size, rng):
     now = network.draw(p, rng)
-    beta, W = gradient_direction(p, now), now.W0 + eta * network.gradient(p, now)
+    beta, W = network.direction(p, now), now.W0 + eta * network.gradient(p, now)
     X3, y3 = network.sample(p, now.beta_star, rng, size)
     fitted, tested = (_versions(p, now, X, beta, W, eta, order, rng) for X in (now.X2, X3))
     out = np.empty((2, 3))
@@ -240,26 +223,24 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2)
     ridges : penalties λ > 0, a list of numbers.
     order : largest degree q >= 1.
     gaussian : replace F0 by `gaussian_features`, in R0 and in the vectors.
-    trials, seed, jobs : as in `simulate.losses`; replicate t at this n uses spawn_key (n, t).
+    trials, seed, jobs : as in `repeat`.
 
     Raises
     ------
     ValueError for a bad argument or when the memory needed is not there.
     """
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
-    trials, seed, jobs = whole("trials", trials, 1), whole("seed", seed, 0), whole("jobs", jobs, 1)
     entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 4 * p.n**2
-    require_memory(8 * entries * min(jobs, trials) / 2**30)
-    replicate = partial(_forms, p, ridges, order, gaussian, seed)
-    values, m1, m2 = (np.array(part) for part in zip(*replicates(replicate, trials, jobs), strict=True))
+    replicate = partial(_forms, p, ridges, order, gaussian)
+    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
+    values, m1, m2 = (np.array(part) for part in zip(*results, strict=True))
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
     return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), values, m1, m2)
 
 
-def _forms(p, ridges, order, gaussian, seed, trial):
-    rng = key(seed, p.n, trial)
+def _forms(p, ridges, order, gaussian, rng):
     now = network.draw(p, rng)
-    beta = gradient_direction(p, now)
+    beta = network.direction(p, now)
     F0 = gaussian_features(p, now.X2, now.W0, rng) if gaussian else p.student(now.X2 @ now.W0.T)
     projections = now.X2 @ np.column_stack([beta / np.linalg.norm(beta), now.beta_star])
     polynomials = np.column_stack([hermevander(z, order)[:, 1:] for z in projections.T])

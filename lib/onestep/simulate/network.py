@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..checks import whole
+from ..checks import choice, whole
 from ..problem import Problem
 
+DIRECTIONS = ("residual", "labels")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
 
@@ -65,6 +66,12 @@ def _residual(p, draw, pre):
     if p.initial_output == "negligible":
         return draw.y
     return draw.y - np.concatenate([p.student(pre[rows]) @ draw.a for rows in _blocks(pre.shape)])
+
+
+def direction(p: Problem, draw: Draw, of="residual"):
+    """β = Xᵀr/n (d,) with r the residual that the gradient sees, or, of="labels", Xᵀy/n whatever the initial output."""
+    choice("of", of, DIRECTIONS)
+    return draw.X.T @ (residual(p, draw) if of == "residual" else draw.y) / len(draw.X)
 
 
 def gradient(p: Problem, draw: Draw):

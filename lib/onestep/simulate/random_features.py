@@ -10,6 +10,7 @@ what of each degree was not learned, the label noise, and what f̂ adds that no 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import factorial
@@ -19,7 +20,7 @@ from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
 from .network import draw
-from .replicates import key, replicates
+from .replicates import repeat
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,17 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2) -> Path:
     p : its own ridge is not used.
     ridges : penalties λ >= 0, scalar or 1-D; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
     degree : highest Hermite degree of f̂ reported.
-    trials, seed, jobs : as in `simulate.losses`; all penalties share the draws.
+    trials, seed, jobs : as in `repeat`; all penalties share the draws.
 
     Test errors are exact averages over x (`population`). Raises ValueError for a bad argument.
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
-    degree, trials = whole("degree", degree, 0), whole("trials", trials, 1)
-    jobs = whole("jobs", jobs, 1)
-    key(seed)
-    results = replicates(lambda trial: _replicate(p, ridges, degree, key(seed, trial)), trials, jobs)
-    test, learned = zip(*results, strict=True)
+    replicate = partial(_path, p, ridges, whole("degree", degree, 0))
+    test, learned = zip(*repeat(replicate, trials, seed, jobs), strict=True)
     return Path(np.array(test), np.array(learned))
 
 
-def _replicate(p, ridges, degree, rng):
+def _path(p, ridges, degree, rng):
     now = draw(p, rng)
     a = _fits(p.student(now.X2 @ now.W0.T), now.y2, ridges)
     products = now.W0 @ now.W0.T

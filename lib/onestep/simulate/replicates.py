@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from .. import checks
 from ..checks import whole
 
 
@@ -19,26 +20,21 @@ def key(seed, *branch):
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
 
 
-def replicates(replicate, trials, jobs=2):
-    """[replicate(0), …, replicate(trials - 1)], `jobs` at a time on one BLAS thread each: same numbers for any jobs."""
+def repeat(replicate, trials, seed, jobs=2, gib=0.0):
+    """[replicate(rng_0), …, replicate(rng_{trials - 1})], `jobs` at a time on one BLAS thread each.
+
+    Parameters
+    ----------
+    replicate : function of a random generator.
+    trials : replicates >= 1; number t draws from key(seed, t), so that results do not depend on jobs.
+    seed : as in `key`.
+    jobs : replicates under way at once >= 1, each on one core.
+    gib : memory in GiB that one of them needs.
+
+    Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
+    """
+    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
+    key(seed)
+    checks.memory(gib * min(jobs, trials))
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(replicate, range(trials)))
-
-
-def require_memory(needed):
-    """Raise ValueError, before anything is drawn, when `needed` GiB are not available on this machine."""
-    available = _available()
-    if needed > available:
-        raise ValueError(
-            f"not enough memory: this size needs {needed:.3g} GiB and {available:.3g} GiB are free; "
-            "take a smaller n or fewer jobs (theory.losses has no such limit)"
-        )
-
-
-def _available():
-    try:
-        with open("/proc/meminfo") as info:
-            kib = next(int(line.split()[1]) for line in info if line.startswith("MemAvailable"))
-        return kib / 2**20
-    except (OSError, StopIteration):
-        return float("inf")
+        return list(pool.map(lambda trial: replicate(key(seed, trial)), range(trials)))

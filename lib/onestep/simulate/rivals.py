@@ -1,26 +1,25 @@
-"""What one gradient step has to beat: ridge regression on x and kernel ridge regression, with all 2n labels.
+"""What one gradient step has to beat: kernel ridge regression with all 2n labels.
 
-The network splits its 2n samples between the two layers; each baseline sees all of them. Errors are returned for every
-penalty asked for, so that a notebook can grant a baseline the penalty that is best for it. The regressions are
-scikit-learn's.
+The network splits its 2n samples between the two layers; a kernel sees all of them. Errors are returned for every
+penalty asked for, so that a notebook can grant a kernel the penalty that is best for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import numpy as np
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from scipy.linalg import solve
+from scipy.spatial.distance import cdist
 
 from ..checks import number, whole
 from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
 from .network import draw, sample
-from .replicates import key, replicates
+from .replicates import repeat
 
 _BINOMIAL = {2: (2.0, 2.0, 1.0), 3: (4.0, 6.0, 3.0, 1.0)}  # Hermite coefficients of (1 + z)^degree
 
@@ -35,7 +34,7 @@ class RBF:
         number("width", self.width, above=0)
 
     def matrix(self, X, Z):
-        return rbf_kernel(X, Z, gamma=self._rate(X))
+        return np.exp(-self._rate(X) * cdist(X, Z, "sqeuclidean"))
 
     def averages(self, X, target, beta_star):
         """Gaussian integrals: of two kernels about the midpoint of x_i, x_j, of one kernel about x_i."""
@@ -64,7 +63,7 @@ class Power:
             raise ValueError(f"degree = {self.degree!r}: must be 2 or 3")
 
     def matrix(self, X, Z):
-        return polynomial_kernel(X, Z, degree=self.degree, gamma=1 / X.shape[1], coef0=1)
+        return (1 + X @ Z.T / X.shape[1]) ** self.degree
 
     def averages(self, X, target, beta_star):
         """The kernel is a neuron z ↦ (1 + z)^degree of weights x_i/d."""
@@ -105,21 +104,6 @@ KERNELS = {
 }
 
 
-def linear_ridge(p: Problem, penalties, trials=20, seed=0, jobs=2):
-    """Test errors of min_b ‖y - Xb‖²/2n + penalty·‖b‖² on both samples; (trials, penalties), label noise included.
-
-    Exact averages over x: ‖b - c⋆1β⋆‖² + c⋆² - c⋆1² + σ_ε². Draws are those of `simulate.losses` with the same seed.
-    """
-
-    def errors(penalties, now, X, y, rng):
-        fits = Ridge(alpha=len(X) * penalties, fit_intercept=False, solver="cholesky")
-        b = np.atleast_2d(fits.fit(X, np.tile(y[:, None], len(penalties))).coef_)
-        missed = b - p.target.linear * now.beta_star
-        return (missed**2).sum(1) + p.target.variance - p.target.linear**2 + p.noise**2
-
-    return _trials(p, penalties, trials, seed, jobs, errors)
-
-
 def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_size=4000):
     """Test errors of kernel ridge regression on both samples; (trials, penalties), label noise included.
 
@@ -133,30 +117,20 @@ def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_
     """
     if not hasattr(kernel, "matrix"):
         raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
-    test_size = whole("test_size", test_size, 1)
-
-    def errors(penalties, now, X, y, rng):
-        fits = KernelRidge(alpha=len(X) * penalties, kernel="precomputed")
-        weights = fits.fit(kernel.matrix(X, X), np.tile(y[:, None], len(penalties))).dual_coef_
-        if kernel.averages is None:
-            Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, test_size)
-            beyond = (labels - p.target.linear * Z @ now.beta_star) ** 2  # its mean is known: a control variate
-            squares = (labels[:, None] - kernel.matrix(Z, X) @ weights) ** 2
-            return (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2
-        twice, once = kernel.averages(X, p.target, now.beta_star)
-        return np.einsum("ip,ip->p", weights, twice @ weights) - 2 * once @ weights + p.label_power
-
-    return _trials(p, penalties, trials, seed, jobs, errors)
-
-
-def _trials(p, penalties, trials, seed, jobs, errors):
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
-    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
-    key(seed)
+    replicate = partial(_kernel_ridge, p, kernel, penalties, whole("test_size", test_size, 1))
+    return np.array(repeat(replicate, trials, seed, jobs, 8 * 4 * (2 * p.n) ** 2 / 2**30))
 
-    def replicate(trial):
-        rng = key(seed, trial)
-        now = draw(p, rng)
-        return errors(penalties, now, np.concatenate([now.X, now.X2]), np.concatenate([now.y, now.y2]), rng)
 
-    return np.array(replicates(replicate, trials, jobs))
+def _kernel_ridge(p, kernel, penalties, test_size, rng):
+    now = draw(p, rng)
+    X, y = np.concatenate([now.X, now.X2]), np.concatenate([now.y, now.y2])
+    K, one = kernel.matrix(X, X), np.eye(len(X))
+    weights = np.column_stack([solve(K + len(X) * penalty * one, y, assume_a="pos") for penalty in penalties])
+    if kernel.averages is None:
+        Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, test_size)
+        beyond = (labels - p.target.linear * Z @ now.beta_star) ** 2  # its mean is known: a control variate
+        squares = (labels[:, None] - kernel.matrix(Z, X) @ weights) ** 2
+        return (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2
+    twice, once = kernel.averages(X, p.target, now.beta_star)
+    return np.einsum("ip,ip->p", weights, twice @ weights) - 2 * once @ weights + p.label_power

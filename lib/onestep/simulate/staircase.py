@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil
 
 import numpy as np
@@ -11,8 +12,8 @@ from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
 from .every_step import Losses, memory
-from .network import draw, residual, ridge
-from .replicates import key, replicates, require_memory
+from .network import direction, draw, ridge
+from .replicates import repeat
 
 _STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
@@ -29,10 +30,7 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
     orders = [_order(order) for order in orders]
-    trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
-    key(seed)
-    require_memory(memory(p, min(jobs, trials)))
-    results = np.array(replicates(lambda trial: _plateaus(p, orders, key(seed, trial)), trials, jobs))
+    results = np.array(repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p)))
     return Losses(results[:, 0], results[:, 1])
 
 
@@ -42,9 +40,9 @@ def _order(order):
 
 def _plateaus(p, orders, rng):
     now = draw(p, rng)
-    beta = now.X.T @ residual(p, now) / p.n
-    direction = beta / np.linalg.norm(beta)
-    z, K = now.X2 @ direction, ceil(max(orders))
+    beta = direction(p, now)
+    unit = beta / np.linalg.norm(beta)
+    z, K = now.X2 @ unit, ceil(max(orders))
     F0 = p.student(now.X2 @ now.W0.T)
     spikes = _STRONG * z[:, None] ** np.arange(1, K + 1)
 
@@ -56,7 +54,7 @@ def _plateaus(p, orders, rng):
     h = np.empty(p.N + K)
     H[: p.N, : p.N] = averages.gram(p.student, now.W0 @ now.W0.T)
     h[: p.N] = averages.cross(p.student, p.target, norms, now.W0 @ now.beta_star / norms)
-    one, overlap, toward = np.ones(1), now.beta_star @ direction, now.W0 @ direction / norms
+    one, overlap, toward = np.ones(1), now.beta_star @ unit, now.W0 @ unit / norms
     for k, power in enumerate(powers):
         at = p.N + k
         H[at, : p.N] = H[: p.N, at] = _STRONG * averages.cross(p.student, power, norms, toward)

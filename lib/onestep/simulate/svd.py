@@ -72,16 +72,13 @@ def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
         return replace(flipped, left=flipped.right, right=flipped.left)
 
     rng = np.random.default_rng(_START)
-    U, V = np.empty((max_steps, n)), np.empty((max_steps + 1, N))
+    U, V = np.zeros((max_steps, n)), np.zeros((max_steps + 1, N))
     B = np.zeros((max_steps, max_steps))
     V[0] = _orthonormal(rng.standard_normal(N), V[:0])[0]
     largest = below = 0.0
     for k in range(max_steps):
         # AV = UB and AᵀU = VBᵀ + below·V[k + 1] e_kᵀ, B upper bidiagonal: its singular triplets approximate those of A.
-        left = A.matvec(V[k])
-        if k:
-            left = left - below * U[k - 1]
-        U[k], B[k, k] = _next(left, U[:k], largest, rng)
+        U[k], B[k, k] = _next(A.matvec(V[k]) - below * U[k - 1], U[:k], largest, rng)
         largest = max(largest, B[k, k])
         V[k + 1], below = _next(A.rmatvec(U[k]) - B[k, k] * V[k], V[: k + 1], largest, rng)
         largest = max(largest, below)
@@ -111,14 +108,6 @@ def alignment(vectors, basis):
     Q = np.linalg.qr(basis.reshape(len(basis), -1))[0]
     share = np.sum((Q.T @ vectors) ** 2, axis=0) / np.sum(vectors**2, axis=0)
     return float(share) if vectors.ndim == 1 else share
-
-
-def principal_cosines(A, B):
-    """Cosines of the principal angles between the column spans of A (n, k) and B (n, m), largest first."""
-    if len(A) != len(B):
-        raise ValueError(f"A {np.shape(A)} and B {np.shape(B)}: must have equally many rows")
-    Qs = [np.linalg.qr(np.asarray(M, float).reshape(len(M), -1))[0] for M in (A, B)]
-    return np.minimum(np.linalg.svd(Qs[0].T @ Qs[1], compute_uv=False), 1.0)
 
 
 def _next(vector, basis, largest, rng):

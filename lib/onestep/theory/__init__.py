@@ -13,7 +13,7 @@ threestage       the minimum that training both layers ends in
 from . import directions, every_step, expansion, random_features, rivals, spectra, staircase, threestage
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
-from .staircase import boundary, gains, losses, row_growth, spikes, thresholds
+from .staircase import boundary, gains, growth_ratio, losses, spikes, thresholds
 
 __all__ = [
     "Losses",
@@ -25,12 +25,12 @@ __all__ = [
     "expansion",
     "forms",
     "gains",
+    "growth_ratio",
     "losses",
     "omitted",
     "printed_system",
     "random_features",
     "rivals",
-    "row_growth",
     "spectra",
     "spikes",
     "staircase",

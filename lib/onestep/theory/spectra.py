@@ -24,9 +24,11 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from ..checks import steps, whole
+from ..checks import choice, steps, whole
 from ..problem import Problem
+from .staircase import growth_ratio
 
+STEP_NOISE = ("isotropic", "absent")
 _NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u): entire in s z u, exact to rounding for s <= 1
 _RANK = 16  # singular values of that kernel kept: they fall like s^k
 
@@ -104,16 +106,16 @@ class FeatureSpikes:
     overlap: np.ndarray
 
 
-def weights(p: Problem, eta=0.0, isotropic=True) -> Law:
+def weights(p: Problem, eta=0.0, step_noise="isotropic") -> Law:
     """Law of the singular values of W = W0 + ηG (N, d) without its spike.
 
     Row i of the part of the gradient that is not rank one, a_i Xᵀ(r ∘ (σ'(Xw_i) - c_1))/n, is taken as independent
     isotropic noise, so that ‖w_i‖² grows to r_i² = 1 + N a_i² · η²φ E r² Var σ'/N, with √N a_i at the quantiles of
-    N(0, 1); `isotropic=False` leaves it out: the Marchenko-Pastur law. Both first layers have the same limit.
+    N(0, 1); `step_noise="absent"` leaves it out: the Marchenko-Pastur law. Both first layers have the same limit.
 
     eta : step size >= 0.
     """
-    return _atoms(p, _rows(p, float(steps(eta)) if isotropic else 0.0)[1])
+    return _atoms(p, _rows(p, float(steps(eta)), step_noise)[1])
 
 
 def gradient_gap(p: Problem):
@@ -121,7 +123,7 @@ def gradient_gap(p: Problem):
 
     The rest has rows of size |a_i| √(φ E r² Var σ'), the rank-one part the size |c_1|√D.
     """
-    rest = _atoms(p, _rows(p, 1.0)[1] - 1).edge
+    rest = _atoms(p, _rows(p, 1.0, "isotropic")[1] - 1).edge
     return rest / (abs(p.student.linear) * sqrt(p.D))
 
 
@@ -133,22 +135,22 @@ def _atoms(p, t):
     return Law(degrees, t.max(), min(1.0, 1 / p.psi))
 
 
-def weight_spike(p: Problem, eta, isotropic=True) -> WeightSpike:
+def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
     """Location and overlaps of the spike η c_1 a βᵀ in W.
 
     Negligible initial output: strength θ = η|c_1|√D. With the full one β holds -c_1 W0ᵀa, which shrinks W0 along a,
     and the strength is θ² - 2θκ, κ = |c_1|/√D: no spike at all below η = 2/D. Without the growth of the rows
     the spike leaves at θ⁴ = N/d = 1/ψ, to s² = (1 + θ²)(1/ψ + θ²)/θ².
 
-    eta : step size(s) >= 0, scalar or 1-D.  isotropic : as in `weights`.
+    eta : step size(s) >= 0, scalar or 1-D.  step_noise : as in `weights`.
     """
     eta = steps(eta)
-    out = np.array([_weight_spike(p, step, isotropic) for step in np.atleast_1d(eta)])
+    out = np.array([_weight_spike(p, step, step_noise) for step in np.atleast_1d(eta)])
     return WeightSpike(*(column.reshape(eta.shape)[()] for column in out.T))
 
 
-def _weight_spike(p, eta, isotropic):
-    law, (u, t) = weights(p, eta, isotropic), _rows(p, eta if isotropic else 0.0)
+def _weight_spike(p, eta, step_noise):
+    law, (u, t) = weights(p, eta, step_noise), _rows(p, eta, step_noise)
     theta = eta * abs(p.student.linear) * sqrt(p.D)
     kappa = abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
     strength = theta**2 - 2 * theta * kappa
@@ -171,17 +173,16 @@ def weight_threshold(p: Problem):
     return (kappa + sqrt(kappa**2 + p.psi**-0.5)) / (c1 * sqrt(p.D))
 
 
-def _rows(p, eta):
+def _rows(p, eta, step_noise):
     """√N a_i at the quantiles of N(0, 1), scaled to mean square 1, and r_i²; both (N,)."""
     u = ndtri((np.arange(p.N) + 0.5) / p.N)
     u /= sqrt(np.mean(u**2))
-    return u, 1 + u**2 * _growth(p, eta)
+    return u, 1 + u**2 * _growth(p, eta, step_noise)
 
 
-def _growth(p, eta):
-    """η²φ E r² Var σ'/N: by how much a row with √N a_i = 1 grows beyond the spike."""
-    power = p.label_power + (p.student.second_moment if p.initial_output == "full" else 0.0)
-    return eta**2 / p.N * p.phi * power * (p.student.slope_second_moment - p.student.linear**2)
+def _growth(p, eta, step_noise):
+    """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
+    return eta**2 / p.N * p.row_growth if choice("step_noise", step_noise, STEP_NOISE) == "isotropic" else 0.0
 
 
 def features(p: Problem, eta=0.0) -> Law:
@@ -216,7 +217,7 @@ def _explained(psi, s, tail, w):
     return (share, slope) if np.iscomplexobj(w) else (share.real, slope.real)
 
 
-def feature_spikes(p: Problem, eta, count=4, isotropic=True) -> FeatureSpikes:
+def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureSpikes:
     """Spikes of F/√n at a finite step: singular values and overlaps of the left vectors with the monomials.
 
     With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² = 1 + u²·growth as in
@@ -226,7 +227,7 @@ def feature_spikes(p: Problem, eta, count=4, isotropic=True) -> FeatureSpikes:
     T acting on the linear function alone. A Gaussian first layer adds the rank-one mean 1δᵀ of the even features.
 
     eta : step size(s) >= 0, scalar or 1-D.  count : spikes looked for, 1 <= count <= 8.
-    isotropic : False leaves the growth of the rows out (r = 1), as the theorem does.
+    step_noise : "absent" leaves the growth of the rows out (r = 1), as the theorem does.
 
     Raises
     ------
@@ -236,7 +237,7 @@ def feature_spikes(p: Problem, eta, count=4, isotropic=True) -> FeatureSpikes:
     _needs_negligible(p)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
     for m, step in enumerate(eta):
-        kernel = _Kernel(p, step, isotropic)
+        kernel = _Kernel(p, step, step_noise)
         for j in range(count):
             w = _leaves(lambda w, j=j, kernel=kernel: kernel.strengths(w)[j], kernel.law)
             if w is None:
@@ -268,22 +269,22 @@ def second_spike(p: Problem):
     """(cos², share) of spike 2's left singular vector as n → ∞ with 1/4 < α < 1/2: its squared cosine with the span of
     the first two monomials, and its part along H_2.
 
-    The vector is (X̃β)^{∘2}/D + q, q = φ E r² Var σ'/(c_1² D): rows with a large a_i grow, and the even part c_2H_2 of
+    The vector is (X̃β)^{∘2}/D + q with q as in `growth_ratio`: rows with a large a_i grow, and the even part c_2H_2 of
     the activation turns that into a constant. With q = 0 they would be 1 and 2/3.
     """
-    q = _growth(p, 1.0) * p.N / (p.student.linear**2 * p.D)
+    q = growth_ratio(p)
     return (3 + q) ** 2 / (3 * (2 + (1 + q) ** 2)), 2 / (2 + (1 + q) ** 2)
 
 
 class _Kernel:
     """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, seen through F0."""
 
-    def __init__(self, p, eta, isotropic=True):
+    def __init__(self, p, eta, step_noise="isotropic"):
         z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
         mass = mass / mass.sum()
         self.p, self.z, self.root = p, z, np.sqrt(mass)
         s = eta * p.student.linear * sqrt(p.D / p.N)
-        r = np.sqrt(1 + z**2 * (_growth(p, eta) if isotropic else 0.0))
+        r = np.sqrt(1 + z**2 * _growth(p, eta, step_noise))
         mean, linear, square = p.student.moments(s * np.outer(z, z), r)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)

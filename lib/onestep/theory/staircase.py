@@ -41,7 +41,7 @@ def spikes(alpha):
     return int(edge)
 
 
-def row_growth(p: Problem):
+def growth_ratio(p: Problem):
     """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
 
     That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
@@ -57,7 +57,7 @@ def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = Fa
     Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
     cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
     Both are limits for the features F_ℓ of the slides; `growing_rows=True` gives those of the network itself, whose
-    spikes from the second on carry a constant (see `row_growth`). Δ_1 and Λ_1 are the same.
+    spikes from the second on carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = Fa
     if order == 0:
         return Losses(0.0, 0.0)
     signs = np.sign(p.student.coefficients(order)[1:])
-    drop = _drops(p, np.full((1, order), inf), signs, row_growth(p) if growing_rows else 0.0)
+    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
     t, D = traces(p), p.D
@@ -96,7 +96,7 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     strength = np.full((1, order), inf)
     strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
     signs = np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:])
-    drop = _drops(p, strength, signs, row_growth(p) if growing_rows else 0.0)
+    drop = _drops(p, strength, signs, growth_ratio(p) if growing_rows else 0.0)
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
@@ -126,7 +126,7 @@ def losses(p: Problem, eta, method: str = "spiked", growing_rows: bool = False) 
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), row_growth(p) if growing_rows else 0.0)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth_ratio(p) if growing_rows else 0.0)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -143,7 +143,7 @@ def _drops(p, log_strength, signs, growth=0.0):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
-    growth : q of `row_growth`, or 0 for the spikes z^{∘k} themselves.
+    growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,

@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
@@ -65,99 +63,16 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
     train, kappa = isotropic_by_damping(p, eta)
     push, h = (1 + kappa) ** 2, 1e-4
     up, down = (isotropic_by_damping(p, eta, omega_change=s * h, z_change=push)[0] for s in (1, -1))
-    found = theory.every_step.losses(p, eta, step_noise="isotropic")
+    found = theory.every_step.uniform(p, eta, step_noise="isotropic")
     assert found.train == pytest.approx(train, rel=2e-4)
     assert found.test == pytest.approx((up - down) / (2 * h), rel=2e-4)
-
-
-@pytest.fixture(scope="module")
-def one_batch():
-    """A model solved at a large step, and one first batch of the same ratios with its own M and C.
-
-    With σ of degree 3 the features' linear parts span three modes, so the resolvent fits in a 3d × 3d matrix.
-    """
-    p = Problem(1300, 800, 720, 0.05, (0.0, 1.0, 0.6, 0.1), teacher=(0.0, 1.0, 0.8), noise=0.3)
-    draw = simulate.draw(p, np.random.default_rng(11))
-    draw = dataclasses.replace(draw, y=draw.y - draw.y.mean())
-    M = (draw.X.T * draw.y) @ draw.X / p.n
-    C = (draw.X.T * draw.y**2) @ draw.X / p.n
-    s = draw.X @ draw.beta_star
-    weight = np.full(p.n, 1 / p.n)
-    law = theory.every_step._FirstBatch(p.phi, draw.y, weight, (weight * s)[None], (weight * s**2)[None, None])
-    model = theory.every_step._Equivalent(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 18)
-    state, _ = theory.every_step._anderson(model, None)
-    _, q, gamma_inv = model._pencil(state, 1.0)[:3]
-    mats = [p.N / p.d * (model.c.T * (w * model.pu * q)) @ model.c for w in model.mix]
-    parts = [np.eye(p.d), M, M @ M, C]
-    L = np.kron(gamma_inv, np.eye(p.d)) + sum(np.kron(a, part) for a, part in zip(mats, parts, strict=True))
-    return p, model, state, draw, parts, np.linalg.inv(L).reshape(3, p.d, 3, p.d)
-
-
-def test_map_against_an_explicit_first_batch(one_batch):
-    p, model, state, _, parts, inverse = one_batch
-    assert model.c.shape[1] == 3
-    kappa, q, _ = model.split(state)
-    g = model.pz / (1 + kappa)
-    traces = [np.einsum("ixjy,yx->ij", inverse, part) / p.d for part in parts]
-    seen = sum(w * np.einsum("ui,ij,uj->u", model.c, t, model.c) for w, t in zip(model.mix, traces, strict=True))
-    new_kappa, new_q, _ = model.split(model.update(state, 1.0))
-    for w, t in zip(model.mix, traces, strict=True):  # each of the four terms matters at this accuracy
-        share = np.abs(w * np.einsum("ui,ij,uj->u", model.c, t, model.c)).max() / seen.max()
-        assert share > 0.03
-    np.testing.assert_allclose(1 / new_q, p.ridge + model.mu2sq @ g + seen, rtol=0.003)
-    gamma = (model.rows.T * g) @ model.rows
-    T = np.linalg.inv(gamma) - np.linalg.solve(gamma, np.linalg.solve(gamma, traces[0]).T).T
-    linear = np.einsum("zi,ij,zj->z", model.rows, T, model.rows)
-    expected = (p.N * (model.pu * q) @ model.mu2sq + p.d * linear) / p.n
-    np.testing.assert_allclose(new_kappa, expected, rtol=0.003)
-
-
-def test_directions_against_an_explicit_first_batch(one_batch):
-    p, model, state, draw, _, inverse = one_batch
-    g, _, gamma_inv, bare, G, _, dressed = model._pencil(state, 1.0)
-    beta = draw.X.T @ draw.y / p.n
-    beta /= np.linalg.norm(beta)
-    basis = (model.rows * np.sqrt(g)[:, None]) @ gamma_inv
-    gamma = np.linalg.inv(gamma_inv)
-
-    def T(v, w):
-        form = np.einsum("ixjy,x,y->ij", inverse, v, w)
-        return (v @ w) * np.eye(g.size) - basis @ ((v @ w) * gamma - form) @ basis.T
-
-    bb, sb, ss = T(beta, beta), T(draw.beta_star, beta), T(draw.beta_star, draw.beta_star)
-    back, seen, leak, generic = model._directions(np.sqrt(g), gamma_inv, bare, G, dressed)
-    np.testing.assert_allclose(np.linalg.inv(back), bb, atol=0.01)
-    np.testing.assert_allclose(seen[0][0], ss - sb @ np.linalg.inv(bb) @ sb.T, atol=0.02)
-    cosine = beta @ draw.beta_star
-    np.testing.assert_allclose(leak[0], cosine * np.eye(g.size) - np.linalg.inv(bb) @ sb.T, atol=0.002)
-    assert np.abs(leak[0]).max() > 0.008
-    trace = np.einsum("ixjx->ij", inverse) / p.d
-    np.testing.assert_allclose(generic, np.eye(g.size) - basis @ (gamma - trace) @ basis.T, atol=0.01)
-    assert np.abs(np.linalg.inv(back) - generic).max() > 0.05  # β̂ is no generic direction
-
-
-@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
-@pytest.mark.parametrize("activation", ["shifted_relu", (0.0, 1.0, 0.4), "softplus"])
-def test_units_weights_have_the_predicted_norm_and_spread(activation, layer):
-    p = Problem(1200, 400, 4000, 0.01, activation, teacher=(0.0, 1.0, 0.5), noise=0.5, first_layer=layer)
-    draw = simulate.draw(p, np.random.default_rng(3))
-    beta = draw.X.T @ draw.y / p.n
-    move = np.array([0.5, 2.0])[:, None]
-    turned = (simulate.gradient(p, draw) - p.student.linear * np.outer(draw.a, beta)) / draw.a[:, None]
-    norms = np.sum((draw.W0 + move[:, :, None] * turned) ** 2, axis=-1)
-    batch = theory.every_step._first_batch(p, p.phi, 20)
-    k2 = p.student.slope_second_moment - p.student.linear**2
-    rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
-    np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    expected = 2 / p.d * theory.every_step._norm_spread(p, batch, move[:, 0], rr, "correlated")
-    np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
 @pytest.mark.parametrize("p", [P1, P2, ODD], ids=["linear", "quadratic", "odd"])
 def test_no_step_is_the_random_features_model(p, layer, output):
     p = p.replace(first_layer=layer, initial_output=output)
-    found, expected = theory.every_step.losses(p, 0.0), theory.untrained(p)
+    found, expected = theory.every_step.uniform(p, 0.0), theory.untrained(p)
     rel = 1e-5 if output == "negligible" else 1e-3  # the units' overlap with W0ᵀa leaves a term of order 1/N
     assert found.train == pytest.approx(expected.train, rel=rel)
     assert found.test == pytest.approx(expected.test, rel=rel)
@@ -169,7 +84,7 @@ def test_small_steps_give_the_spiked_curve(activation, layer, output):
     p = Problem(10**9, 3 * 10**8, 5 * 10**8, 0.01, activation, (0.0, 1.0, 0.7), 0.5, layer, output)
     eta = np.array([0.0, 1.0, 10.0, 30.0])
     np.testing.assert_allclose(
-        drops(theory.every_step.losses(p, eta)), drops(theory.losses(p, eta)), rtol=1e-3, atol=1e-6
+        drops(theory.every_step.uniform(p, eta)), drops(theory.losses(p, eta, method="spiked")), rtol=1e-3, atol=1e-6
     )
 
 
@@ -183,7 +98,7 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
     kappa = p.phi * p.label_power * (f.slope_second_moment - f.linear**2) / (f.linear**2 * p.D)
     share = 3 / (2 + (1 + kappa) ** 2)
     expected = [x + share * (y - x) for x, y in ((first.train, gain.train), (first.test, gain.test))]
-    found = drops(theory.every_step.losses(p, np.array([0.0, 1e20**alpha])))[:, 0]
+    found = drops(theory.every_step.uniform(p, np.array([0.0, 1e20**alpha])))[:, 0]
     np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
@@ -192,7 +107,7 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
 def test_threshold_of_the_second_spike(width, layer):
     p = Problem(10**24, 3 * 10**23, int(width * 10**24), 0.05, teacher=(0.0, 1.0, 0.7), first_layer=layer)
     edge = theory.boundary(p, 2, growing_rows=True)
-    found = drops(theory.every_step.losses(p, np.array([0.0, 1e24**0.25])))[:, 0]
+    found = drops(theory.every_step.uniform(p, np.array([0.0, 1e24**0.25])))[:, 0]
     np.testing.assert_allclose(found, [edge.train, edge.test], rtol=1e-3)
 
 
@@ -201,34 +116,15 @@ def test_signs_of_activation_input_and_teacher_do_not_matter(output):
     sigma = np.array([0.0, 1.0, 0.5, 0.2])
     parity = np.array([1, -1, 1, -1])
     p = Problem(800, 240, 400, 0.05, tuple(sigma), (0.0, 1.0, 0.6), 0.2, initial_output=output)
-    expected = theory.every_step.losses(p, [5.0, 20.0])
+    expected = theory.every_step.uniform(p, [5.0, 20.0])
     for changes in (
         {"activation": tuple(-sigma)},
         {"activation": tuple(sigma * parity)},
         {"teacher": (0.0, -1.0, 0.6)},
     ):
-        found = theory.every_step.losses(p.replace(**changes), [5.0, 20.0])
+        found = theory.every_step.uniform(p.replace(**changes), [5.0, 20.0])
         np.testing.assert_allclose(found.train, expected.train, rtol=1e-6)
         np.testing.assert_allclose(found.test, expected.test, rtol=1e-6)
-
-
-@pytest.mark.parametrize("output", ["negligible", "full"])
-def test_test_error_is_the_derivative_of_the_training_loss(output):
-    p = P2.replace(noise=0.5, initial_output=output)
-    eta = 15.0
-    family = theory.every_step._Family(p, None, p.phi, "correlated", 18)
-    model = family._model(eta)
-    x, _ = family._fixed_point(model, eta, None)
-    sway, h = (1 + model.split(x)[0]) ** 2, 1e-5
-
-    def at(omega):
-        y = x
-        for _ in range(200):
-            y = (y + model.update(y, omega)) / 2
-        return model.train(y, omega)
-
-    slope = (at(1 + h * sway) - at(1 - h * sway)) / (2 * h)
-    assert theory.every_step._losses(model, x)[1] == pytest.approx(slope, rel=1e-6)
 
 
 BATTERY = [
@@ -244,7 +140,7 @@ BATTERY = [
 def test_against_simulation(p):
     # 3 standard errors, 2 % and a finite-size allowance of 10/n of the loss, about twice the drift seen from n to 2n
     eta = np.concatenate([[0.0], float(p.n) ** np.array([0.1, 0.25, 0.4])])
-    found, ran = theory.every_step.losses(p, eta), simulate.losses(p, eta, trials=40, seed=5, jobs=1)
+    found, ran = theory.every_step.uniform(p, eta), simulate.losses(p, eta, trials=40, seed=5, jobs=1)
     predicted = drops(found)
     for row, loss, sample in ((0, found.train[0], ran.train), (1, found.test[0], ran.test)):
         drop = sample[:, :1] - sample[:, 1:]
@@ -256,10 +152,10 @@ def test_readout_laws_meet_and_differ():
     quantiles = stats.norm.ppf((np.arange(400) + 0.5) / 400)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
-    gaussian, many = theory.every_step.losses(P2, eta), theory.every_step.losses(P2, eta, readout=quantiles)
+    gaussian, many = theory.every_step.uniform(P2, eta), theory.every_step.uniform(P2, eta, readout=quantiles)
     np.testing.assert_allclose(many.train, gaussian.train, rtol=2e-3)
     np.testing.assert_allclose(many.test, gaussian.test, rtol=2e-3)
-    assert np.all(np.abs(theory.every_step.losses(P2, eta, readout=[1.0]).test / gaussian.test - 1) > 0.02)
+    assert np.all(np.abs(theory.every_step.uniform(P2, eta, readout=[1.0]).test / gaussian.test - 1) > 0.02)
 
 
 def test_one_value_readout_against_a_simulation_that_redraws_everything():
@@ -268,22 +164,22 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
     ran = simulate.losses(p, eta, trials=40, seed=8, jobs=1, readout=[1.0], step_samples=first)
     losses = np.stack([ran.train, ran.test], axis=1)
     se = losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
-    found = theory.every_step.losses(p, eta, readout=[1.0], step_samples=first)
+    found = theory.every_step.uniform(p, eta, readout=[1.0], step_samples=first)
     assert np.all(np.abs(losses.mean(axis=0) - [found.train, found.test]) < 3 * se + 0.02 * losses.mean(axis=0))
-    blind = theory.every_step.losses(p, eta, readout=[-1.0], step_samples=p.n)
+    blind = theory.every_step.uniform(p, eta, readout=[-1.0], step_samples=p.n)
     assert abs(losses.mean(axis=0)[1] - blind.test) > 5 * se[1]
 
 
 def test_shapes_and_residuals():
-    curve = theory.every_step.losses(P1, [0.0, 3.0, 1.0])
-    single = theory.every_step.losses(P1, 3.0)
+    curve = theory.every_step.uniform(P1, [0.0, 3.0, 1.0])
+    single = theory.every_step.uniform(P1, 3.0)
     assert curve.train.shape == curve.test.shape == curve.residual.shape == (3,)
     assert np.ndim(single.train) == 0
     assert curve.test[1] == pytest.approx(single.test, rel=1e-9)
     assert np.all(curve.residual < 1e-9)
     through = theory.losses(P1, np.array([3.0]), method="uniform")
     assert through.test[0] == pytest.approx(float(single.test), rel=1e-12)
-    same = theory.every_step.losses(P1, 3.0, step_samples=P1.n)
+    same = theory.every_step.uniform(P1, 3.0, step_samples=P1.n)
     assert same.test == pytest.approx(single.test, rel=1e-12)
 
 
@@ -303,25 +199,25 @@ def test_shapes_and_residuals():
 )
 def test_bad_input_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        theory.every_step.losses(**({"p": P1, "eta": 1.0} | changes))
+        theory.every_step.uniform(**({"p": P1, "eta": 1.0} | changes))
 
 
 def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.every_step, "_QUADRATURE", 1e-16)
     with pytest.raises(ArithmeticError, match="quadrature nodes"):
-        theory.every_step.losses(P1, 5.0)
+        theory.every_step.uniform(P1, 5.0)
     monkeypatch.setattr(theory.every_step, "_TOLERANCE", 0.0)
     with pytest.raises(ArithmeticError, match="did not converge"):
-        theory.every_step._Family(P1, None, P1.phi, "correlated", 18).evaluate(0.0)
+        theory.every_step.family(P1).evaluate(0.0)
 
 
 def test_best_step_and_ridge_beat_their_neighbours():
     best = theory.every_step.best_step(P1)
-    around = theory.every_step.losses(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
+    around = theory.every_step.uniform(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
     assert np.argmin(around) == 2
     assert best.test == pytest.approx(around[2], rel=1e-6)
     ridge = theory.every_step.best_ridge(P1, best.eta)
-    others = [theory.every_step.losses(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
+    others = [theory.every_step.uniform(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
     assert ridge.test < min(others)
     assert ridge.test <= best.test
     with pytest.raises(ValueError, match="largest"):
@@ -330,82 +226,29 @@ def test_best_step_and_ridge_beat_their_neighbours():
         theory.every_step.best_ridge(P1, 1.0, smallest=1.0, largest=0.5)
 
 
-def test_a_step_without_noise_keeps_the_weights_covariance():
-    model = theory.every_step._Family(P2, None, P2.phi, "absent", 26)._model(20.0)
-    np.testing.assert_array_equal(model.mix[0], 1.0)
-    np.testing.assert_array_equal(model.mix[1:], 0.0)
-    assert np.all(model.norm_spread == 0)
-    quiet, loud = (theory.every_step.losses(P1, 25.0, step_noise=kind).test for kind in ("absent", "isotropic"))
-    assert quiet < loud
+def test_one_door_takes_the_method_that_is_right_there():
+    eta = [0.0, 0.8 * np.sqrt(P1.N)]
+    np.testing.assert_array_equal(theory.losses(P1, eta).test, theory.every_step.uniform(P1, eta).test)
+    huge = P2.scaled(10**30)
+    far = 1e30**0.3
+    assert theory.losses(huge, far).test == theory.staircase.spiked(huge, far, growing_rows=True).test
+    assert theory.losses(huge, far, method="spiked").test == theory.staircase.spiked(huge, far).test
+    assert theory.losses(huge, far, growing_rows=False).test == theory.staircase.spiked(huge, far).test
+    one = theory.losses(P1, 3.0, readout=[1.0], step_samples=4000, step_noise="isotropic")
+    assert one == theory.every_step.uniform(P1, 3.0, [1.0], 4000, "isotropic")
 
 
-def test_first_batch_carries_the_law_of_residuals():
-    p = Problem(600, 300, 400, 0.05, "softplus", (0.0, 1.0, 0.6), 0.3, initial_output="full")
-    law = theory.every_step._first_batch(p, p.phi, 40)
-    np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
-    np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
-    np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
-    assert law.D == pytest.approx(p.D)
-    rng = np.random.default_rng(0)
-    s, own, rest = rng.standard_normal((3, 400_000))
-    noise = np.sqrt(p.student.tail + p.noise**2) * rest
-    y = p.target(s) - p.student.linear * own + noise
-    for a, first in enumerate((s, own)):
-        assert law.along[a] @ law.y**3 == pytest.approx(np.mean(first * y**3), abs=0.3)
-        for b, second in enumerate((s, own)):
-            drawn = np.mean(first * second * np.cos(y / 2))
-            assert np.sum(law.pair[a, b] * np.cos(law.y / 2)) == pytest.approx(drawn, abs=0.01)
-
-
-@pytest.mark.parametrize("output", ["negligible", "full"])
-def test_loss_is_the_solution_of_the_whole_linear_problem(output):
-    """With a small explicit input space in place of T's equivalents, the block elimination is an identity."""
-    p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian")
-    model = theory.every_step._Family(p, None, p.phi, "correlated", 8)._model(20.0)
-    state = model.start(None)
-    kappa, q, _ = model.split(state)
-    g, Z, dims = model.pz / (1 + kappa), model.z.size, 4
-    half = np.random.default_rng(1).standard_normal((dims * Z, 60)) / 8
-    B = half @ half.T
-    b, ends = np.eye(dims)[0], model.batch.mean / np.sqrt(model.batch.D)
-    zeta = np.eye(dims)[1]
-    e0 = ends[0] * b + model.away * zeta
-    directions = [e0]
-    if output == "full":
-        side = -ends[0] * ends[1] / model.away
-        directions.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
-    inverse = np.linalg.inv(np.eye(dims * Z) + B)
-
-    def between(v, w):
-        return np.kron(v, np.eye(Z)) @ inverse @ np.kron(w, np.eye(Z)).T
-
-    back = np.linalg.inv(between(b, b))
-    cross = [between(e, b) for e in directions]
-    seen = [
-        [between(e, f) - x @ back @ y.T for f, y in zip(directions, cross, strict=True)]
-        for e, x in zip(directions, cross, strict=True)
-    ]
-    leak = [c * np.eye(Z) - back @ x.T for c, x in zip(ends, cross, strict=True)]
-    model._directions = lambda *_: (back, seen, leak, np.zeros((Z, Z)))
-
-    root = np.sqrt(g)
-    strength = np.sqrt(p.N * model.pu * q)
-    whole = np.block(
-        [
-            [np.eye(Z) + model.z[:, None] * B[:Z, :Z] * model.z, model.z[:, None] * B[:Z, Z:]],
-            [B[Z:, :Z] * model.z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
-        ]
-    )
-    bend = model.bend * root
-    whole[:Z, :Z] += 2 * p.N / p.d * (bend.T * (model.pu * q * model.norm_spread)) @ bend
-    columns = np.zeros((dims * Z, model.pu.size))
-    columns[:Z] = (model.mu0 * root).T * strength
-    if output == "full":
-        start = ((model.c @ model.rows.T) * root).T * (strength * model.overlap)
-        columns[Z:] = np.kron(directions[1][1:, None], start)
-    label = np.kron(zeta, root * model.h1)
-    label[:Z] = root * model.h0
-    swell = np.sqrt(model.pu * q)[:, None] * model.swell * root
-    units = np.linalg.inv(np.eye(model.pu.size) + 2 * p.N / p.d * swell @ swell.T)
-    expected = g @ model.unseen + label @ np.linalg.solve(whole + columns @ units @ columns.T, label)
-    assert model.train(state, 1.0) == pytest.approx(expected, rel=1e-9)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "exact"}, "method = 'exact': must be one of uniform, spiked"),
+        ({"method": "spiked", "eta": 400.0}, r"eta = 400: .* s <= 0.25"),
+        ({"method": "spiked", "readout": [1.0]}, "readout = .* cannot use it"),
+        ({"method": "spiked", "step_samples": 10}, "step_samples = 10: .* cannot use it"),
+        ({"method": "spiked", "step_noise": "absent"}, "step_noise = 'absent': .* cannot use it"),
+        ({"growing_rows": True}, 'growing_rows = True: belongs to method="spiked"'),
+    ],
+)
+def test_options_that_a_method_cannot_use_are_errors(options, message):
+    with pytest.raises(ValueError, match=message):
+        theory.losses(P1, **({"eta": 1.0} | options))

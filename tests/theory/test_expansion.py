@@ -16,13 +16,8 @@ def test_metric_of_the_hidden_directions_is_what_the_forms_leave():
     gamma = np.array([0.0, 1.0, 0.0, 3.0])
     moments = np.array([[1, 0, 3, 0], [0, 3, 0, 15], [3, 0, 15, 0], [0, 15, 0, 105.0]])
     left = moments - tau * (moments - np.outer(gamma, gamma)) - even * np.outer(gamma, gamma)
-    metric, dmetric = theory.staircase._free_metric(p, theory.traces(p), K)
+    metric = theory.staircase.hidden_metric(p, theory.traces(p), K)
     np.testing.assert_allclose(metric @ left, np.eye(K), atol=1e-12)
-    low, high = (theory.traces(p.replace(ridge=p.ridge * factor)) for factor in (1 - 1e-5, 1 + 1e-5))
-    difference = (theory.staircase._free_metric(p, high, K)[0] - theory.staircase._free_metric(p, low, K)[0]) / (
-        high.nu - low.nu
-    )
-    np.testing.assert_allclose(dmetric, difference, rtol=1e-6, atol=1e-8)
 
 
 def test_omitted_terms_of_a_polynomial_are_its_last_terms():

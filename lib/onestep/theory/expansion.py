@@ -7,10 +7,10 @@ Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorem on ‖F - F_ℓ‖ a
 
 from __future__ import annotations
 
-from math import factorial, sqrt
+from math import sqrt
 
 import numpy as np
-from scipy.special import factorial2
+from scipy.special import factorial, factorial2
 
 from ..checks import steps, whole
 from ..problem import Problem
@@ -58,9 +58,9 @@ def forms(p: Problem, order):
     layer gives F0 the mean 1δᵀ of the same size, with δ along the row norms.
     """
     t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
-    scale = np.where(q == 1, t.T, 1.0) * np.array([float(factorial(k)) for k in q]) / t.nu
+    scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu
     tau = p.psi / p.phi * t.df
-    seen = 1 / (1 + common_part(p, t)[0])
+    seen = 1 / (1 + common_part(p, t))
     even = 1 - (1 - tau) * seen
     out = np.zeros((2 * order + 4, 2 * order + 4))
     out[: 2 * order, : 2 * order] = np.block(

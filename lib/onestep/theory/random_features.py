@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from ..problem import Problem
+
+IMAGINARY = 1e-30  # complex step: derivatives exact to rounding, since nothing is subtracted
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def traces(p: Problem) -> Traces:
 def _traces(phi, psi, ridge, c1, tail):
     nu = ridge + (phi / psi) * (c1**2 + tail)
     for _ in range(500):
-        df, ddf, T, dT = _degrees(nu, phi, psi, c1, tail)
+        at = response(nu + 1j * IMAGINARY, phi, psi, c1, tail)
+        (df, ddf), (T, dT) = split(at.df), split(at.T)
         step = (nu - ridge - nu * df) / (1 - df - nu * ddf)
         if not step > 1e-15 * nu:
             break
@@ -89,17 +92,27 @@ def _traces(phi, psi, ridge, c1, tail):
     return Traces(m1, m1 * T, nu, T, 1 / (1 - df - nu * ddf), dT, df, ddf, residual)
 
 
-def _degrees(nu, phi, psi, c1, tail):
-    """df(ν), df'(ν), T(ν), T'(ν); T solves c_1²T² + T(B + c_1²/ψ - c_1²) - B = 0, B = ν + c_{>1}²."""
+class Response(NamedTuple):
+    """ν, T(ν) and df(ν); complex where a derivative is taken."""
+
+    nu: complex
+    T: complex
+    df: complex
+
+
+def response(nu, phi, psi, c1, tail):
+    """The `Response` at ν; T solves c_1²T² + T(B + c_1²/ψ - c_1²) - B = 0, B = ν + c_{>1}²."""
     B, s = nu + tail, c1**2
     half = B + s / psi - s
-    root = sqrt(half**2 + 4 * s * B)
-    T = 2 * B / (half + root) if half > 0 else (root - half) / (2 * s)
-    dT = (1 - T) / root
+    root = np.sqrt(half**2 + 4 * s * B)
+    T = 2 * B / (half + root) if half.real > 0 else (root - half) / (2 * s)
     share = tail + s * T
-    df = (phi / psi) * share / (nu + share)
-    ddf = (phi / psi) * (s * dT * nu - share) / (nu + share) ** 2
-    return df, ddf, T, dT
+    return Response(nu, T, (phi / psi) * share / (nu + share))
+
+
+def split(value):
+    """A quantity at ν + i·IMAGINARY as (value, derivative)."""
+    return value.real, value.imag / IMAGINARY
 
 
 def untrained(p: Problem) -> Losses:
@@ -125,8 +138,6 @@ def printed_system(p: Problem, m1, m2):
     return np.array([first, second]) / abs(c1 * m1 * m2)
 
 
-def common_part(p, t):
-    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest, and its ν-derivative."""
-    power = 2 * p.student.coefficients(2)[2] ** 2 / p.psi
-    free, dfree = 1 - p.psi / p.phi * t.df, -p.psi / p.phi * t.ddf
-    return power * free / t.nu, power * (dfree - free / t.nu) / t.nu
+def common_part(p, at):
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest."""
+    return 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

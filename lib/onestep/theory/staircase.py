@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import factorial, inf, log, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
+from scipy.special import factorial, factorial2
 
-from ..checks import choice, steps, whole
+from ..checks import steps, whole
 from ..hermite import monomials
 from ..problem import Problem
-from .random_features import Losses, common_part, traces, untrained
+from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
 
-ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N), good to 1 % for s <= 1/4
+ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
+_REACH = 1 / 4  # … and good to 1 % up to this s
 
 
 def thresholds(order):
@@ -100,26 +102,22 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def losses(p: Problem, eta, method: str = "spiked", growing_rows: bool = False) -> Losses:
-    """Predicted train and test loss after a step of size eta.
+def spiked(p: Problem, eta, growing_rows: bool = False) -> Losses:
+    """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
-    Parameters
-    ----------
-    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
-    method : "spiked" keeps the spikes' strength at this n, any n up to 10^48 and beyond, for steps with
-        c_1 η √(D/N) <= 1/4; "uniform" is the fixed point valid for 0 <= η <= Θ(√n).
-    growing_rows : for "spiked", as in `gains`: the network's spikes instead of the slides'. "uniform" has them anyway.
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.  growing_rows : as in `gains`.
 
-    Raises ValueError for a bad eta or method, or a problem with c_1 = 0 (no spike forms).
+    Raises ValueError for a bad eta, for c_1 = 0 (no spike forms), and beyond c_1 η √(D/N) = 1/4, where the series in
+    powers of X̃β is off by more than 1 %.
     """
     eta = steps(eta)
-    choice("method", method, ("spiked", "uniform"))
     _needs_spikes(p, 1)
-    if method == "uniform":
-        from . import every_step
-
-        result = every_step.losses(p, eta)
-        return Losses(result.train, result.test)
+    largest = _REACH * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
+    if eta.max() > largest * (1 + 1e-12):
+        raise ValueError(
+            f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
+            f"here for eta <= {largest:.4g}"
+        )
     base = untrained(p)
     c = p.student.coefficients(ORDER)
     k = np.arange(1, ORDER + 1)
@@ -150,79 +148,59 @@ def _drops(p, log_strength, signs, growth=0.0):
     h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
     Rows and columns are scaled by min(1, E) so that no strength over- or underflows.
     """
-    K = log_strength.shape[1]
-    t = traces(p)
-    ranks = np.arange(K + 1)
-    # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
-    xi = (monomials(K) * (1 + growth) ** (np.maximum(np.subtract.outer(ranks, ranks), 0) / 2))[1:]
-    ranked_teacher = p.target.coefficients(K) * p.rho**ranks
-    sizes = np.array([float(factorial(k)) for k in ranks])
-
-    scale, dscale = np.full(K + 1, 1 / t.nu), np.full(K + 1, -1 / t.nu**2)
-    linear, dlinear = t.T / t.nu, (t.dT - t.T / t.nu) / t.nu
-    scale[1], dscale[1] = linear, dlinear
-    if p.first_layer == "gaussian":
-        u, du = common_part(p, t)
-        scale[0] = 1 / t.nu / (1 + u)
-        dscale[0] = -scale[0] * (1 / t.nu + du / (1 + u))
-    teacher = ranked_teacher * sizes
-    teacher[0] = 0.0
-    h, dh = xi @ (teacher * scale), xi @ (teacher * dscale)
-    inside, dinside = scale.copy(), dscale.copy()
-    cross = dcross = np.zeros((K, K))
-    if p.initial_output == "full":
-        # β holds -c_1 W0ᵀa, which W0 and hence F0 see: its own trace s' replaces s, and it overlaps with F0 a.
-        B, c1 = t.nu + p.student.tail, p.student.linear
-        own, down = p.psi * B * (1 - t.T) / (t.nu * c1**2), 0.0
-        down = own * (1 / B - 1 / t.nu - t.dT / (1 - t.T))
-        share = c1**2 / p.D
-        inside[1] += share * (own - linear)
-        dinside[1] += share * (down - dlinear)
-        overlap = -sqrt(share) * np.sign(c1) * p.psi / c1 * xi[:, 1:2] * _moments(K)[:1]
-        cross, dcross = overlap * (1 - t.T), -overlap * t.dT
-    H, dH = (xi * (sizes * inside)) @ xi.T, (xi * (sizes * dinside)) @ xi.T
-
+    t, K = traces(p), log_strength.shape[1]
+    at = response(t.nu + 1j * IMAGINARY, p.phi, p.psi, p.student.linear, p.student.tail)
+    h, H, cross = _spike_forms(p, at, K, growth)
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
-    outer = small[:, :, None] * small[:, None, :]
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
-    dright = small[:, :, None] * dcross
-    metric, dmetric = _free_metric(p, t, K)
-    half = dright @ metric @ right.swapaxes(1, 2)
-    Q = outer * H + right @ metric @ right.swapaxes(1, 2)
-    dQ = outer * dH + half + half.swapaxes(1, 2) + right @ dmetric @ right.swapaxes(1, 2)
-    v = np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]
-    J = (small * h * v).sum(1)
-    dJ = 2 * (small * dh * v).sum(1) - np.einsum("mi,mij,mj->m", v, dQ, v)
+    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K) @ right.swapaxes(1, 2)
+    J, dJ = split(((small * h) * np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]).sum(1))
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
 
-def _free_metric(p, t, K):
-    """(Γ - YᵀR0Y)⁻¹ and its ν-derivative: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses.
+def _spike_forms(p, at, K, growth):
+    """h (K,), H (K, K) and C (K, K) of `_drops`, at `at`."""
+    ranks = np.arange(K + 1)
+    # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
+    xi = (monomials(K) * (1 + growth) ** (np.maximum(np.subtract.outer(ranks, ranks), 0) / 2))[1:]
+    teacher = p.target.coefficients(K) * p.rho**ranks * factorial(ranks)
+    teacher[0] = 0.0
+    scale = np.full(K + 1, 1 / at.nu)
+    scale[1] = at.T / at.nu
+    if p.first_layer == "gaussian":
+        scale[0] /= 1 + common_part(p, at)
+    inside, cross = scale.copy(), np.zeros((K, K))
+    if p.initial_output == "full":
+        # β holds -c_1 W0ᵀa, which W0 and hence F0 see: its own trace replaces T/ν, and it overlaps with F0 a.
+        c1 = p.student.linear
+        own = p.psi * (at.nu + p.student.tail) * (1 - at.T) / (at.nu * c1**2)
+        inside[1] += c1**2 / p.D * (own - scale[1])
+        cross = -p.psi / sqrt(p.D) * (1 - at.T) * xi[:, 1:2] * _moments(K)[:1]
+    return xi @ (teacher * scale), (xi * (factorial(ranks) * inside)) @ xi.T, cross
+
+
+def hidden_metric(p, at, K):
+    """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
 
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
     """
-    tau, dtau = p.psi / p.phi * t.df, p.psi / p.phi * t.ddf
-    u, du = common_part(p, t)
-    theta, dtheta = u / (1 + u), du / (1 + u) ** 2
-    gamma = np.array([0.0 if k % 2 else float(_odd_product(k)) for k in range(1, K + 1)])
-    inverse = _inverse_moments(K)
+    tau, common = p.psi / p.phi * at.df, common_part(p, at)
+    theta = common / (1 + common)
+    gamma, inverse = _gaussian_moment(np.arange(1, K + 1)), _inverse_moments(K)
     toward = inverse @ gamma
-    left = 1 - theta * (gamma @ toward)
-    mixed = inverse + np.outer(toward, toward) * (theta / left)
-    dmixed = np.outer(toward, toward) * (dtheta / left**2)
-    return mixed / (1 - tau), dmixed / (1 - tau) + mixed * (dtau / (1 - tau) ** 2)
+    return (inverse + np.outer(toward, toward) * (theta / (1 - theta * (gamma @ toward)))) / (1 - tau)
 
 
 def _moments(K):
     """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
-    total = np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1))
-    return np.array([[0.0 if m % 2 else float(_odd_product(m)) for m in row] for row in total])
+    return _gaussian_moment(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
 
 
-def _odd_product(m):
-    return factorial(int(m)) // (2 ** (int(m) // 2) * factorial(int(m) // 2))
+def _gaussian_moment(k):
+    """E g^k for an array of k >= 1: (k - 1)!! for even k."""
+    return np.where(k % 2, 0.0, factorial2(k - 1))
 
 
 @lru_cache(maxsize=32)

@@ -1,0 +1,422 @@
+"""The equivalent Gaussian features after a step of any size, and the ridge problem on them.
+
+After the step, hidden unit i sees u_i z + ω_iᵀx: z = β̂ᵀx is the input along the gradient's direction,
+u_i = η c_1 a_i ‖β‖ the unit's spike, ω_i all the rest of its weights. Given z the rest is Gaussian, so with
+r² = ‖ω_i‖² and g ~ N(0, 1) the unit acts as
+
+    μ0(u_i, z) + μ1(u_i, z) ω_iᵀx/r + μ2(u_i, z) ξ_i,
+    μ0 = E σ(uz + rg),  μ1 = E gσ(uz + rg),  μ2² = E σ²(uz + rg) - μ0² - μ1².
+
+The step moves ω_i too. Of σ'(Xw_i) the constant c_1 makes the spike; the part linear in w_i and the rest make
+
+    ω_i = (I + t_i M) w_i + √(v_i/d) C^{1/2} g_i,      M = Xᵀdiag(y)X/n,  C = Xᵀdiag(y²)X/n,
+    t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
+
+so the weights have covariance Σ_u/d, Σ_u = (I + tM)² + vC. And the length of x, ‖x‖² = d(1 + ξ) with ξ of variance
+2/d, moves all units at once, by ξ r²∂μ0/∂r²: a readout along it pays for that noise. (Σ_u enters there by its trace
+only.) Ridge regression on such features is a deterministic problem in which a sample at z counts g_z = p_z/(1 + κ_z)
+and a unit with spike u has susceptibility q(u): `update` is its fixed-point map, `training_loss` its value. Both take
+complex states: that is how derivatives are taken.
+
+Shapes: Z nodes of z, U nodes of u, R modes of μ1, Y nodes of the first batch's residuals y, A directions that y
+depends on, m = 2R.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from math import sqrt
+
+import numpy as np
+from numpy.polynomial import hermite_e
+
+from ..problem import Problem
+
+STEP_NOISE = ("correlated", "isotropic", "absent")
+_RANK = 1e-7  # relative size of the directions of μ1 kept: the losses feel the square of what is dropped
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """The law of the residuals y that the gradient step sees, with the inputs along the directions e_a they depend on.
+
+    phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
+    one : (Y,) weights of E f(y);  along : (A, Y) of E s_a f(y);  pair : (A, A, Y) of E s_a s_b f(y), with s_a = e_aᵀx.
+    """
+
+    phi: float
+    y: np.ndarray
+    one: np.ndarray
+    along: np.ndarray
+    pair: np.ndarray
+
+    def moment(self, k):
+        """E y^k."""
+        return float(self.one @ self.y**k)
+
+    @property
+    def mean(self):
+        """(A,) E s_a y: the part of β in the span of the directions."""
+        return self.along @ self.y
+
+    @property
+    def D(self):
+        """Limit of ‖β‖²."""
+        return float(self.mean @ self.mean + self.phi * self.moment(2))
+
+    @property
+    def cosine(self):
+        """(A,) cosines of β with the directions."""
+        return self.mean / sqrt(self.D)
+
+
+def first_batch(p: Problem, phi, order):
+    """A `FirstBatch` on at most order // 2 + 4 Gauss nodes in y, for a first batch of d/phi samples."""
+    s, weight = p.target.nodes()
+    spread = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
+    noise, chance = _gauss_hermite(32) if spread else (np.zeros(1), np.ones(1))
+    y = (p.target(s)[:, None] + sqrt(spread) * noise).ravel()
+    root = np.sqrt((weight[:, None] * chance).ravel())
+    s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
+    along, pair = [s], [[s**2]]
+    if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
+        share = -p.student.linear / sqrt(spread)
+        along.append(share * noise)
+        pair = [[s**2, s * along[1]], [s * along[1], 1 - share**2 + along[1] ** 2]]
+    nodes, vectors, basis = _lanczos(y, root, order // 2 + 4)
+    weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
+    A = len(along)
+    return FirstBatch(phi, nodes, vectors[0] ** 2, weights[:A], weights[A:].reshape(A, A, -1))
+
+
+def _gauss_hermite(order):
+    x, w = hermite_e.hermegauss(order)
+    return x, w / w.sum()
+
+
+def _lanczos(y, root, count):
+    """Eigenvalues, eigenvectors and basis of diag(y) in the Krylov space of `root`: a Gauss rule for weights root²."""
+    basis, diagonal, off = [root / np.linalg.norm(root)], [], []
+    while True:
+        v = y * basis[-1]
+        diagonal.append(v @ basis[-1])
+        for _ in range(2):
+            v = v - np.array(basis).T @ (np.array(basis) @ v)
+        if len(diagonal) == count or np.linalg.norm(v) < 1e-9 * np.linalg.norm(y * root):
+            break
+        off.append(np.linalg.norm(v))
+        basis.append(v / off[-1])
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+    return nodes, vectors, np.array(basis)
+
+
+def trapezoid(order, strip):
+    """Trapezoid rule for N(0, 1), cut where its two errors balance for integrands analytic within `strip` of the axis.
+
+    κ(z) and q(u) have poles at such a distance, which Gauss-Hermite quadrature feels more.
+    """
+    x = np.linspace(-1, 1, order) * np.cbrt(2 * np.pi * strip * order)
+    w = np.exp(-(x**2) / 2)
+    return x, w / w.sum()
+
+
+@dataclass(frozen=True)
+class Units:
+    """Hidden units on the nodes of their readout weight; all fields (U,) but mix.
+
+    chance : weights of the nodes.  move : η a.  u : spike.  rr : r².  overlap : mean of ωᵀe/r, e along W0ᵀa.
+    mix : (4, U), Σ_u/r² = mix · (I, M, M², C).  norm_spread : (d/2) Var ‖ω‖², see `norm_spread`.
+    """
+
+    chance: np.ndarray
+    move: np.ndarray
+    u: np.ndarray
+    rr: np.ndarray
+    overlap: np.ndarray
+    mix: np.ndarray
+    norm_spread: np.ndarray
+
+
+def units(p: Problem, eta, batch, values, step_noise, order, strip):
+    """`Units` for equally likely `values` of √N a, or `order` nodes of a Gaussian readout when None."""
+    a, chance = trapezoid(order, strip) if values is None else (values, np.full(values.size, 1 / values.size))
+    a = a / sqrt(p.N)
+    f, m2 = p.student, batch.moment(2)
+    c1, c2 = f.linear, f.coefficients(2)[2]
+    u = eta * c1 * sqrt(batch.D) * a
+    if p.initial_output == "full":
+        u = u - c1 * a / sqrt(batch.D)  # w_i overlaps with W0ᵀa by a_i, and β contains -c_1 W0ᵀa
+    t = 2 * c2 * eta * a
+    v = (eta * a) ** 2 * batch.phi * max(0.0, f.slope_second_moment - c1**2 - 4 * c2**2)
+    if step_noise == "absent":
+        t, v = 0 * t, 0 * v
+    rr = 1 + t**2 * batch.phi * m2 + v * m2
+    mix = np.array([np.ones_like(t), 2 * t, t**2, v]) / rr
+    if step_noise == "isotropic":
+        mix = np.array([[1.0], [0.0], [0.0], [0.0]]) + 0 * t
+    spread = norm_spread(p, batch, eta * a) if step_noise == "correlated" else _initial_spread(p, rr)
+    return Units(chance, eta * a, u, rr, a / np.sqrt(rr), mix, spread)
+
+
+def _initial_spread(p, rr):
+    """(d/2) Var ‖ω‖² when only the initial lengths vary."""
+    return rr**2 if p.first_layer == "gaussian" else np.zeros_like(rr)
+
+
+def norm_spread(p: Problem, batch, move):
+    """(d/2) Var ‖ω_i‖² over w_i for move = η a_i: it makes the units' even parts differ, which the readout can use.
+
+    From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g). The
+    fluctuation along β̂ᵀw_i, present when c_3 != 0, only shifts u_i by a relative 1/√d and is left out.
+    """
+    g, w = p.student.nodes()
+    k = p.student.derivative(g) - p.student.linear
+    w = w / w.sum()
+    h, kk = g * k - w @ (g * k), k**2 - w @ k**2
+    phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
+    spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
+    spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
+    spread = spread * phi / 2
+    if p.first_layer == "gaussian":  # ‖w_i‖² itself, and the share of the step's norm that follows it
+        spread = spread + (1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2) ** 2
+    return spread
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The leading modes of μ1: μ1(u, z) = Σ_r c[u, r] rows[z, r].
+
+    c : (U, R).  rows : (Z, R).  left : (Z, R) orthonormal, modes of √p_z μ1.
+    """
+
+    c: np.ndarray
+    rows: np.ndarray
+    left: np.ndarray
+
+
+def modes(mu1, pz, pu):
+    """`Modes` of mu1 (U, Z) under the weights pz (Z,) and pu (U,)."""
+    left, size, right = np.linalg.svd((mu1 * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
+    keep = size > _RANK * size[0]
+    c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
+    rows = mu1.T @ (right[keep].T * np.sqrt(pu)[:, None] / size[keep])
+    return Modes(c, rows, left[:, keep])
+
+
+@dataclass(frozen=True)
+class Features:
+    """The equivalent Gaussian features at one step size, and the label, on fixed nodes.
+
+    z, pz : (Z,) nodes of β̂ᵀx and their weights.
+    mu0, mu2sq, bend : (U, Z), μ0, μ2² and ∂μ0/∂r².
+    h0, h1, unseen : (Z,), E[y|z], E[ζy|z] for the teacher's direction ζ orthogonal to β̂, and Var(y|z) - h1².
+    away : sine of the angle between β̂ and the teacher's direction.
+    """
+
+    p: Problem
+    batch: FirstBatch
+    units: Units
+    modes: Modes
+    z: np.ndarray
+    pz: np.ndarray
+    mu0: np.ndarray
+    mu2sq: np.ndarray
+    bend: np.ndarray
+    h0: np.ndarray
+    h1: np.ndarray
+    unseen: np.ndarray
+    away: float
+
+    @cached_property
+    def scale(self):
+        """Factors on a packed state: the roots of the nodes' weights on log κ and log q, 1 on S."""
+        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.ones(4 * self.modes.c.shape[1] ** 2)])
+
+    def start(self, solution=None):
+        """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
+        if solution is None or solution.kappa.size != self.z.size:
+            return np.zeros(self.scale.size)
+        carry = np.kron(np.eye(2), self.modes.left.T @ solution.left)
+        self_energy = (carry @ solution.S @ carry.T).ravel()
+        return self.scale * np.concatenate([np.log(solution.kappa), np.log(solution.q), self_energy])
+
+    def solution(self, state):
+        """The `Solution` that a packed state stands for."""
+        Z, U = self.z.size, self.units.u.size
+        x = state / self.scale
+        S = x[Z + U :].reshape(2 * (2 * self.modes.c.shape[1],))
+        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.modes.left)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """kappa : (Z,) leverages.  q : (U,) susceptibilities.  S : (m, m) self-energy in the modes left (Z, R)."""
+
+    kappa: np.ndarray
+    q: np.ndarray
+    S: np.ndarray
+    left: np.ndarray
+
+
+def features(p: Problem, eta, batch, values, step_noise, order):
+    """`Features` after a step eta on `order` nodes in z; the other arguments as for `units`."""
+    strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
+    z, pz = trapezoid(order, strip)
+    hidden = units(p, eta, batch, values, step_noise, order, strip)
+    mu0, mu1, mu2sq, bend = conditional_moments(p.student, hidden.u, z, hidden.rr)
+    away = sqrt((batch.phi * batch.moment(2) + np.sum(batch.mean[1:] ** 2)) / batch.D)
+    h0, h1, square = p.target.moments(batch.cosine[0] * z, np.full(z.shape, away))
+    unseen = np.maximum(square - h0**2 - h1**2, 0) + p.noise**2
+    shared = modes(mu1, pz, hidden.chance)
+    return Features(p, batch, hidden, shared, z, pz, mu0, mu2sq, bend, h0, h1, unseen, away)
+
+
+def conditional_moments(f, u, z, rr):
+    """μ0, μ1, μ2² and ∂μ0/∂r² at spikes u (U,), inputs z (Z,) and lengths r² = rr (U,); each (U, Z)."""
+    mean, r = u[:, None] * z, np.sqrt(rr)[:, None]
+    g, w = f.nodes(mean, np.broadcast_to(r, mean.shape))
+    values = f(mean[..., None] + r[..., None] * g)
+    weighted = w * values
+    mu0, mu1 = weighted.sum(-1), (weighted * g).sum(-1)
+    second = (weighted * values).sum(-1)
+    bend = ((weighted * g * g).sum(-1) - mu0) / (2 * r**2)
+    return mu0, mu1, np.maximum(second - mu0**2 - mu1**2, 0), bend
+
+
+@dataclass(frozen=True)
+class Pencil:
+    """The linear part of the ridge problem in the span of μ1's modes, with M and C eliminated.
+
+    Its resolvent is [Γ⁻¹ + A_0 + M A_1 + M² A_2 + C A_3]⁻¹, the upper block of the inverse of the pencil
+    L = Q_0 + (1/n) Σ_μ x_μx_μᵀ ⊗ Y(y_μ) with Q_0 = diag(Γ⁻¹ + A_0, -A_2⁻¹) and
+    Y(y) = y [[A_1, 1], [1, 0]] + y² [[A_3, 0], [0, 0]]. Its deterministic equivalent is G = (Q_0 + S)⁻¹, S = E Ỹ(y),
+    Ỹ = (1 + φYG)⁻¹Y.
+
+    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  bare : (m, m) Q_0⁻¹.  G : (m, m).
+    lower : (m, m), (Q_0 + S)⁻¹-weighted self-energy, from which M²T is read.  dressed : (Y, m, m), Ỹ at the nodes.
+    """
+
+    g: np.ndarray
+    gamma_inv: np.ndarray
+    bare: np.ndarray
+    G: np.ndarray
+    lower: np.ndarray
+    dressed: np.ndarray
+
+
+def pencil(f: Features, now: Solution, omega):
+    """`Pencil` at κ, q, S when the samples at node z carry weight omega (Z,) or 1.0."""
+    R, c, rows = f.modes.c.shape[1], f.modes.c, f.modes.rows
+    g = f.pz * omega / (1 + omega * now.kappa)
+    gamma_inv = np.linalg.inv((rows.T * g) @ rows)
+    A = (f.p.N / f.p.d) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
+    one, none = np.eye(R), np.zeros((R, R))
+    bare = np.block([[np.linalg.inv(gamma_inv + A[0]), none], [none, -A[2]]])
+    y = f.batch.y[:, None, None]
+    Y = y * np.block([[A[1], one], [one, none]]) + y**2 * np.block([[A[3], none], [none, none]])
+    shift = np.linalg.inv(np.eye(2 * R) + now.S @ bare)
+    G = bare @ shift
+    dressed = np.linalg.solve(np.eye(2 * R) + f.batch.phi * Y @ G, Y)
+    return Pencil(g, gamma_inv, bare, G, shift @ now.S, dressed)
+
+
+def update(f: Features, state, omega):
+    """One pass of the fixed-point map: new packed (κ, q, S) from old."""
+    p, batch, c, rows, R = f.p, f.batch, f.modes.c, f.modes.rows, f.modes.c.shape[1]
+    now = f.solution(state)
+    at = pencil(f, now, omega)
+    G, S = at.G, at.lower
+    means = np.tensordot(batch.one * batch.y ** np.arange(3)[:, None], at.dressed, 1)  # E y^k Ỹ
+    trace = [G, -batch.phi * G @ means[1] @ G, None, batch.moment(2) * G - batch.phi * G @ means[2] @ G]
+    trace = np.array([trace[0][:R, :R], trace[1][:R, :R], -S[R:, R:], trace[3][:R, :R]])  # of T, MT, M²T, CT
+    seen = (f.units.mix * np.sum(c @ trace * c, axis=-1)).sum(0)
+    new_q = 1 / (p.ridge + f.mu2sq @ at.g + seen)
+    linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_zz)/g_z in the modes
+    noise = (f.units.chance * now.q) @ f.mu2sq
+    new_kappa = (p.N / p.n) * noise + (p.d / p.n) * np.sum(rows @ linear * rows, axis=1)
+    return f.scale * np.concatenate([np.log(new_kappa), np.log(new_q), means[0].ravel()])
+
+
+@dataclass(frozen=True)
+class Directions:
+    """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂; all matrices (Z, Z).
+
+    inverse : T_β̂β̂⁻¹.  seen[a][b] : T between e_a and e_b with β̂ projected out.  leak[a] : of e_a into β̂.
+    generic : T of a direction that the first batch does not know.
+    """
+
+    inverse: np.ndarray
+    seen: list
+    leak: list
+    generic: np.ndarray
+
+
+def directions(f: Features, at: Pencil):
+    """`Directions` of the linear problem `at`."""
+    batch, R, Z = f.batch, f.modes.c.shape[1], f.z.size
+    A, m = batch.mean.size, 2 * R
+    between, onto, itself = _resolved_forms(batch, at)
+    basis = (f.modes.rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    gamma = np.linalg.inv(at.gamma_inv)
+
+    def lifted(form, overlap):
+        return overlap * np.eye(Z) - basis @ (overlap * gamma - form) @ basis.T
+
+    def block(matrix, a, b=0):
+        return matrix[a * m : a * m + R, b * m : b * m + R]
+
+    inverse = np.linalg.inv(lifted(itself[:R, :R], 1.0))
+    cross = [lifted(block(onto, a), batch.cosine[a]) for a in range(A)]
+    pairs = [[lifted(block(between, a, b), float(a == b)) for b in range(A)] for a in range(A)]
+    seen = [[pairs[a][b] - cross[a] @ inverse @ cross[b].T for b in range(A)] for a in range(A)]
+    leak = [batch.cosine[a] * np.eye(Z) - inverse @ cross[a].T for a in range(A)]
+    return Directions(inverse, seen, leak, lifted(at.G[:R, :R], 1.0))
+
+
+def _resolved_forms(batch, at):
+    """Forms e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m) and β̂ᵀL⁻¹β̂ (m, m) of the pencil's inverse."""
+    A, m = batch.mean.size, len(at.G)
+    wide = np.kron(np.eye(A), at.bare)
+    both = np.tensordot(batch.pair, at.dressed, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)
+    between = wide @ np.linalg.inv(np.eye(A * m) + both @ wide)
+    pull = np.tensordot(batch.along * batch.y, at.dressed, 1)
+    toward = np.concatenate([c * np.eye(m) - batch.phi * w @ at.G for c, w in zip(batch.mean, pull, strict=True)])
+    square = np.tensordot(batch.one * batch.y**2, at.dressed, 1)
+    onto = between @ toward / sqrt(batch.D)
+    itself = toward.T @ onto / sqrt(batch.D)
+    itself = itself + batch.phi / batch.D * (batch.moment(2) * at.G - batch.phi * at.G @ square @ at.G)
+    return between, onto, itself
+
+
+def training_loss(f: Features, state, omega):
+    """L_tr when the samples at node z carry weight omega."""
+    now = f.solution(state)
+    at = pencil(f, now, omega)
+    known, root = directions(f, at), np.sqrt(at.g)
+    top, spikes, corner = _mean_part(f, now, known, root)
+    linear = root * f.h1 / f.away
+    mean = root * f.h0 - f.z * (known.leak[0] @ linear)
+    along = np.zeros(f.units.u.size)
+    if len(known.seen) == 2:  # w_i has mean a_i along W0ᵀa, which β̂ knows: no generic sum of weights any more
+        strength = np.sqrt(f.p.N * f.units.chance * now.q)
+        start = ((f.modes.c @ f.modes.rows.T) * root).T * (strength * f.units.overlap)
+        spikes = spikes - f.z[:, None] * (known.leak[1] @ start)
+        corner = corner + start.T @ (known.seen[1][1] - known.generic) @ start
+        along = -start.T @ known.seen[1][0] @ linear
+    # (top + spikes corner⁻¹ spikesᵀ)⁻¹ as one system, nothing squared: spikes reach √N
+    system = np.block([[top, spikes], [spikes.T, -corner]])
+    target = np.concatenate([mean, along])
+    return (at.g * f.unseen).sum() + linear @ known.seen[0][0] @ linear + target @ np.linalg.solve(system, target)
+
+
+def _mean_part(f, now, known, root):
+    """The functions of z that units add up to: what they share (Z, Z), spikes μ0 (Z, U), and what they cost (U, U)."""
+    ratio, share = f.p.N / f.p.d, f.units.chance * now.q
+    one, bend = np.eye(f.z.size), f.bend * root
+    top = one + f.z[:, None] * (known.inverse - one) * f.z
+    top = top + 2 * ratio * (bend.T * (share * f.units.norm_spread)) @ bend
+    spikes = (f.mu0 * root).T * np.sqrt(f.p.N * share)
+    swell = np.sqrt(share)[:, None] * f.units.rr[:, None] * bend  # of all units at once, with the length of x
+    return top, spikes, np.eye(f.units.u.size) + 2 * ratio * swell @ swell.T

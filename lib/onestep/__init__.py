@@ -15,5 +15,3 @@ checks     arguments and memory
 
 from . import estimates, hermite, multiindex, relu, report, simulate, theory
 from .problem import Problem
-
-__all__ = ["Problem", "estimates", "hermite", "multiindex", "relu", "report", "simulate", "theory"]

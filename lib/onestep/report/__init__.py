@@ -8,19 +8,3 @@ session   the folder, the parameters and the names they share
 from .figures import COLORS, animate, save, style
 from .session import directory
 from .verdicts import HEAD, Verdicts, cells, describe, digits, extrapolated, label, markdown_table
-
-__all__ = [
-    "COLORS",
-    "HEAD",
-    "Verdicts",
-    "animate",
-    "cells",
-    "describe",
-    "digits",
-    "directory",
-    "extrapolated",
-    "label",
-    "markdown_table",
-    "save",
-    "style",
-]

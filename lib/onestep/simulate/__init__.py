@@ -31,32 +31,3 @@ from .every_step import Losses, losses, sweep
 from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample
 from .replicates import key, repeat
 from .staircase import plateaus
-
-__all__ = [
-    "Draw",
-    "Losses",
-    "averages",
-    "direction",
-    "directions",
-    "draw",
-    "every_step",
-    "expansion",
-    "features",
-    "gradient",
-    "key",
-    "leave_one_out",
-    "losses",
-    "network",
-    "plateaus",
-    "random_features",
-    "repeat",
-    "residual",
-    "ridge",
-    "rivals",
-    "sample",
-    "spectra",
-    "staircase",
-    "svd",
-    "sweep",
-    "threestage",
-]

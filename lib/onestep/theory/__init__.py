@@ -16,33 +16,3 @@ from .every_step import Best, best_ridge, best_step, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds
-
-__all__ = [
-    "Best",
-    "Losses",
-    "Traces",
-    "best_linear",
-    "best_ridge",
-    "best_step",
-    "boundary",
-    "directions",
-    "equivalent",
-    "every_step",
-    "expansion",
-    "forms",
-    "gains",
-    "growth_ratio",
-    "losses",
-    "omitted",
-    "printed_system",
-    "random_features",
-    "rivals",
-    "spectra",
-    "spikes",
-    "staircase",
-    "term",
-    "threestage",
-    "thresholds",
-    "traces",
-    "untrained",
-]

@@ -1,5 +1,6 @@
 # `make figures` and `make test` set themselves up: Python 3.11 or newer, make and git are all they need.
 PRESET = default
+SEEDS = 101 102 103 104 105 106 107 108 109 110
 PY = .venv/bin/python
 
 # Nothing of the caller's own Python set-up leaks in; one BLAS thread per process, as the work itself runs in parallel.
@@ -14,12 +15,13 @@ export VECLIB_MAXIMUM_THREADS = 1
 export MALLOC_MMAP_THRESHOLD_ = 33554432
 export MALLOC_TRIM_THRESHOLD_ = 1073741824
 
-.PHONY: help figures test unit notebooks bench lint format lock site clean venv
+.PHONY: help figures test unit seeds notebooks bench lint format lock site clean venv
 
 help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, about a minute"
+	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library against the straightforward implementation"
 	@echo "make lint        check style; make format mends it"
@@ -40,6 +42,9 @@ test: venv
 
 unit: venv
 	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository -n 2 --dist loadfile -q
+
+seeds: venv
+	@$(PY) -m runner $(NB) --preset "$(PRESET)" --seeds $(SEEDS)
 
 # What they save goes to build/figures: the committed figures come from `make figures` alone.
 notebooks: venv

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from onestep import estimates
+from onestep.estimates import Estimate
 from onestep.simulate import key
 
 
@@ -17,8 +18,9 @@ def test_mean_crossing_and_its_error_cover_the_truth():
     z = []
     for trial in range(300):
         noise = 0.05 * key(2, trial).standard_normal((8, 1))
-        mean, error = estimates.mean_crossing(x, 0.5 + slope * (np.log(x) - truth) + noise, 0.5)
-        z.append((mean - truth) / error)
+        found = estimates.mean_crossing(x, 0.5 + slope * (np.log(x) - truth) + noise, 0.5)
+        z.append((found.value - truth) / found.se)
+        assert found.dof == 7
     assert abs(np.mean(z)) < 0.25
     assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
 
@@ -29,32 +31,90 @@ def test_threshold_and_its_error_cover_the_truth():
     chance[0], chance[-1] = 0, 1
     z = []
     for trial in range(200):
-        mean, error = estimates.threshold(x, key(0, trial).random((20, 13)) < chance)
-        z.append((mean - np.log(40)) / error)
+        found = estimates.threshold(x, key(0, trial).random((20, 13)) < chance)
+        z.append((found.value - np.log(40)) / found.se)
     assert abs(np.mean(z)) < 0.35  # 3 standard errors, and the grid's own bias
     assert 0.85 < np.std(z) < 1.2
 
 
 def test_power_law_recovers_exponents_and_covers_them():
     d = np.array([8, 16, 32, 64])
-    exponent, error = estimates.power_law(d, 1.5 * np.log(d) + 2, np.full(4, 0.1))
-    assert exponent == pytest.approx(1.5)
-    assert error == pytest.approx(0.1 / np.sqrt(np.sum((np.log(d) - np.log(d).mean()) ** 2)))
+    found = estimates.power_law(d, Estimate(1.5 * np.log(d) + 2, np.full(4, 0.1)))
+    assert found.value == pytest.approx(1.5)
+    assert found.se == pytest.approx(0.1 / np.sqrt(np.sum((np.log(d) - np.log(d).mean()) ** 2)))
     rng = key(1)
     z = []
     for _ in range(300):
-        noise = 0.1 * rng.standard_normal(4)
-        exponent, error = estimates.power_law(d, np.log(d) + noise, np.full(4, 0.1))
-        z.append((exponent - 1) / error)
+        found = estimates.power_law(d, Estimate(np.log(d) + 0.1 * rng.standard_normal(4), np.full(4, 0.1)))
+        z.append((found.value - 1) / found.se)
     assert abs(np.mean(z)) < 0.2
     assert np.std(z) < 1.1
 
 
 def test_scatter_beyond_the_errors_widens_the_error():
     d, bent = np.array([8, 16, 32]), np.array([0.0, 1.0, 0.0])
-    assert (
-        estimates.power_law(d, bent, np.full(3, 0.01))[1] > 10 * estimates.power_law(d, 0 * bent, np.full(3, 0.01))[1]
-    )
+    scattered, straight = (estimates.power_law(d, Estimate(y, np.full(3, 0.01))).se for y in (bent, 0 * bent))
+    assert scattered > 10 * straight
+
+
+def test_arithmetic_is_that_of_independent_estimates():
+    one, two = Estimate(3.0, 0.3, 10.0), Estimate(1.0, 0.4, 20.0)
+    found = 2 * one - two / 2 + 1
+    assert found.value == pytest.approx(6.5)
+    assert found.se == pytest.approx(np.hypot(0.6, 0.2))
+    assert found.dof == pytest.approx(0.4**2 / (0.36**2 / 10 + 0.04**2 / 20))
+    assert (5 - one).value == 2.0
+    assert (one + Estimate(1.0, 0.0)).dof == pytest.approx(10)
+    assert (Estimate(1.0, 0.0) + Estimate(2.0, 0.0)).dof == np.inf
+    row = Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.2]), 5.0)[1]
+    assert (row.value, row.se, row.dof) == (2.0, 0.2, 5.0)
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_reach_misses_as_often_as_it_says(count):
+    rng = key(8)
+    misses = 0
+    for _ in range(3000):
+        found = estimates.mean(rng.standard_normal(count))
+        misses += abs(found.value) > found.reach(0.05)
+    assert abs(misses / 3000 - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 3000)
+
+
+def test_control_variates_take_out_what_they_explain_and_cover_the_truth():
+    rng, z, plain = key(9), [], []
+    for _ in range(400):
+        controls = rng.standard_normal((40, 2))
+        samples = 1.0 + controls @ [[2.0, 0.0], [1.0, 0.0]] + 0.5 * rng.standard_normal((40, 2))
+        found = estimates.controlled(samples, controls)
+        z.append((found.value - 1.0) / found.se)
+        plain.append(estimates.mean(samples).se / found.se)
+    assert np.all(np.abs(np.mean(z, axis=0)) < 0.2)
+    assert np.all(np.abs(np.std(z, axis=0) - 1.03) < 0.1)  # t with 37 degrees of freedom
+    np.testing.assert_allclose(np.mean(plain, axis=0), [np.sqrt(5.25) / 0.5, 1.0], rtol=0.05)
+    assert np.all(found.dof == 37)
+
+
+@pytest.mark.parametrize("powers", [(1,), (1, 1.5)])
+def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
+    rng, sizes, z = key(10), np.array([100.0, 200.0, 400.0, 800.0]), []
+    for _ in range(400):
+        parts = []
+        for n in sizes:
+            bias = sum(30.0 * n**-p for p in powers)
+            parts.append(estimates.mean(2.0 + bias + 0.3 * rng.standard_normal(25)))
+        found = estimates.limit(sizes, parts, powers)
+        z.append((found.value - 2.0) / found.se)
+    assert abs(np.mean(z)) < 0.2
+    assert 0.75 < np.std(z) < 1.15  # Birge's ratio can only widen the error
+
+
+def test_two_sizes_give_the_usual_extrapolation():
+    half, full = Estimate(1.3, 0.03, 9.0), Estimate(1.1, 0.04, 7.0)
+    found = estimates.limit([500, 1000], [half, full])
+    assert found.value == pytest.approx(0.9)
+    assert found.se == pytest.approx(np.hypot(0.08, 0.03))
+    expected = 2 * full - half
+    assert found.dof == pytest.approx(expected.dof)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +124,12 @@ def test_scatter_beyond_the_errors_widens_the_error():
         (lambda: estimates.crossing([1, 2], [0.1, 0.2], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([2, 1], [0.1, 0.9], 0.5), "increasing"),
         (lambda: estimates.threshold([1, 2], [[True, True]]), "success rates"),
-        (lambda: estimates.power_law([1, 2], [0, 1], [0.1, 0.0]), "positive errors"),
+        (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
+        (lambda: estimates.mean([1.0]), "at least two finite numbers"),
+        (lambda: estimates.mean([1.0, np.inf]), "at least two finite numbers"),
+        (lambda: estimates.controlled(np.ones(3), np.ones((3, 2))), "k < 2"),
+        (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1)]), "2 estimates"),
+        (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "must be > 0"),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -79,8 +144,8 @@ def test_exponent_of_replicates_covers_the_truth(moment):
     for trial in range(300):
         rng = key(3, trial)
         samples = [v**0.7 * np.exp(_noise(rng, k, v, moment)) for v, k in zip(x, counts, strict=True)]
-        value, error = estimates.exponent(x, samples, moment)
-        z.append((value - 0.7) / error)
+        found = estimates.exponent(x, samples, moment)
+        z.append((found.value - 0.7) / found.se)
     assert abs(np.mean(z)) < 0.2
     assert 0.75 < np.std(z) < 1.1  # Birge's ratio can only widen the error
     with pytest.raises(ValueError, match="at least two numbers"):

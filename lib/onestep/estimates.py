@@ -1,8 +1,130 @@
-"""Thresholds and scaling exponents from simulations, with their uncertainty."""
+"""Numbers with their standard errors: means over replicates, limits n → ∞, thresholds and scaling exponents."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
+
 import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured number, or an array of them, with standard error and the degrees of freedom that it rests on.
+
+    value, se, dof : floats or arrays of one shape; se = 0 with dof = inf for a number without noise.
+
+    Sums, differences and multiples by numbers are those of independent estimates (Welch-Satterthwaite for dof): what
+    shares draws is to be combined replicate by replicate, before the mean is taken.
+    """
+
+    value: np.ndarray | float
+    se: np.ndarray | float
+    dof: np.ndarray | float = inf
+
+    def __add__(self, other):
+        if not isinstance(other, Estimate):
+            return Estimate(self.value + other, self.se, self.dof)
+        parts = np.array(np.broadcast_arrays(self.se, other.se)) ** 2
+        dofs = np.array(np.broadcast_arrays(self.dof, other.dof), float)
+        return Estimate(self.value + other.value, np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs))
+
+    def __mul__(self, factor):
+        return Estimate(self.value * factor, self.se * np.abs(factor), self.dof)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __sub__(self, other):
+        return self + -other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __truediv__(self, factor):
+        return self * (1 / factor)
+
+    def __getitem__(self, at):
+        se, dof = (np.broadcast_to(x, np.shape(self.value)) for x in (self.se, self.dof))
+        return Estimate(self.value[at], se[at], dof[at])
+
+    def reach(self, level):
+        """Half the width of the two-sided Student interval that misses the truth with probability `level`."""
+        return stats.t.isf(level / 2, self.dof) * self.se
+
+
+def _satterthwaite(parts, dofs):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dof = parts.sum(0) ** 2 / np.sum(parts**2 / dofs, axis=0)
+    return np.where(np.isnan(dof), inf, dof)[()]
+
+
+def mean(samples) -> Estimate:
+    """Mean over replicates, the first axis, with the standard error from their spread.
+
+    samples : (trials, ...), trials >= 2.   Raises ValueError for fewer, or for numbers that are not finite.
+    """
+    samples = np.asarray(samples)
+    if samples.ndim == 0 or len(samples) < 2 or samples.dtype.kind not in "iufb" or not np.isfinite(samples).all():
+        raise ValueError(f"samples: must be at least two finite numbers along the first axis, not {samples!r:.60}")
+    trials = len(samples)
+    se = samples.std(0, ddof=1) / np.sqrt(trials)
+    return Estimate(samples.mean(0)[()], se[()], np.full(np.shape(se), float(trials - 1))[()])
+
+
+def controlled(samples, controls) -> Estimate:
+    """Mean over replicates with the part that `controls` explain regressed out (control variates).
+
+    samples : (trials, ...).   controls : (trials, k), each of known mean, which has been subtracted; k < trials - 1.
+    The mean is that of `samples` up to a bias of order k/trials² (Lavenberg & Welch 1981); its standard error is that
+    of what the controls do not explain.
+    """
+    samples, controls = np.asarray(samples, float), np.asarray(controls, float)
+    trials, count = controls.shape
+    if len(samples) != trials or trials - 1 - count < 1:
+        raise ValueError(f"controls {controls.shape}: must be ({len(samples)}, k) with k < {len(samples) - 1}")
+    design = np.column_stack([np.ones(trials), controls])
+    flat = samples.reshape(trials, -1)
+    inverse = np.linalg.pinv(design)
+    fit = inverse @ flat
+    dof = float(trials - 1 - count)
+    variance = np.sum((flat - design @ fit) ** 2, axis=0) / dof * np.sum(inverse[0] ** 2)
+    shape = samples.shape[1:]
+    return Estimate(fit[0].reshape(shape)[()], np.sqrt(variance).reshape(shape)[()], np.full(shape, dof)[()])
+
+
+def limit(sizes, parts, powers=(1,)) -> Estimate:
+    """The limit n → ∞ of independent estimates at several n whose bias is a sum of n^-p over `powers`.
+
+    sizes : (k,) values of n, increasing.   parts : k Estimates of one shape, k > len(powers).
+    Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
+    the standard error (Birge's ratio).
+    """
+    sizes = _grid(sizes)
+    if len(parts) != len(sizes) or len(sizes) <= len(powers):
+        raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
+    if not np.all([np.min(part.se) > 0 for part in parts]):
+        raise ValueError("parts: every standard error must be > 0")
+    values, errors, dofs = (
+        np.array([np.broadcast_to(getattr(part, field), np.shape(parts[0].value)) for part in parts], float)
+        for field in ("value", "se", "dof")
+    )
+    design = np.column_stack([np.ones(len(sizes)), *((sizes / sizes[-1]) ** -p for p in powers)])
+    shape, flat = values.shape[1:], [x.reshape(len(sizes), -1).T for x in (values, errors, dofs)]
+    fits = [_weighted(design, *column) for column in zip(*flat, strict=True)]
+    return Estimate(*(np.array(column).reshape(shape)[()] for column in zip(*fits, strict=True)))
+
+
+def _weighted(design, value, error, dof):
+    weight = 1 / error
+    inverse = np.linalg.pinv(design * weight[:, None]) * weight
+    parts = (inverse[0] * error) ** 2
+    spare = len(value) - design.shape[1]
+    misfit = np.sum(((value - design @ (inverse @ value)) * weight) ** 2) / spare if spare else 1.0
+    return inverse[0] @ value, np.sqrt(parts.sum() * max(misfit, 1.0)), _satterthwaite(parts, dof)
 
 
 def crossing(x, y, level):
@@ -17,8 +139,8 @@ def crossing(x, y, level):
     return float(x[k - 1] * (x[k] / x[k - 1]) ** ((level - y[k - 1]) / (y[k] - y[k - 1])))
 
 
-def mean_crossing(x, samples, level):
-    """Log of the crossing of the mean curve and its standard error (jackknife over trials).
+def mean_crossing(x, samples, level) -> Estimate:
+    """Log of the crossing of the mean curve, with the jackknife's standard error over trials.
 
     x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   Raises ValueError as `crossing`.
     """
@@ -27,11 +149,11 @@ def mean_crossing(x, samples, level):
     total = samples.sum(axis=0)
     without = np.log([crossing(x, (total - row) / (trials - 1), level) for row in samples])
     error = np.sqrt((trials - 1) * np.mean((without - without.mean()) ** 2))
-    return float(np.log(crossing(x, total / trials, level))), float(error)
+    return Estimate(float(np.log(crossing(x, total / trials, level))), float(error), float(trials - 1))
 
 
-def threshold(x, success):
-    """Mean and standard error of the log of the size at which trials begin to succeed (Spearman–Kärber).
+def threshold(x, success) -> Estimate:
+    """Log of the size at which trials begin to succeed (Spearman–Kärber).
 
     x : (k,) increasing, > 0.   success : (trials, k), True or False, each entry an independent trial.
     Raises ValueError unless all trials fail at the first x and succeed at the last.
@@ -43,28 +165,26 @@ def threshold(x, success):
     log = np.log(x)
     width = (log[2:] - log[:-2]) / 2
     variance = width**2 * (rate * (1 - rate))[1:-1] / max(len(success) - 1, 1)
-    return float(np.diff(rate) @ (log[1:] + log[:-1]) / 2), float(np.sqrt(variance.sum()))
+    place = np.diff(rate) @ (log[1:] + log[:-1]) / 2
+    return Estimate(float(place), float(np.sqrt(variance.sum())), float(len(success) - 1))
 
 
-def power_law(x, log_y, error):
-    """Exponent p of y ~ x^p and its standard error, by least squares weighted with the errors of log y.
+def power_law(x, log_y) -> Estimate:
+    """Exponent p of y ~ x^p, by least squares weighted with the errors of log y.
 
-    x, log_y, error : (k,), k >= 2, errors > 0. Scatter beyond the errors widens the standard error (Birge's ratio).
+    x : (k,), k >= 2, increasing, > 0.   log_y : Estimate of k independent values, errors > 0. With k > 2, scatter
+    beyond the errors widens the standard error (Birge's ratio).
     """
-    log_x, log_y, error = np.log(_grid(x)), np.asarray(log_y, float), np.asarray(error, float)
-    if log_y.shape != log_x.shape or error.shape != log_x.shape or not np.all(error > 0):
-        raise ValueError(f"log_y {log_y.shape} and error {error.shape}: must be positive errors on as many points as x")
-    weight = 1 / error**2
-    centred = log_x - np.average(log_x, weights=weight)
-    precision = weight @ centred**2
-    exponent = weight * centred @ log_y / precision
-    residual = log_y - np.average(log_y, weights=weight) - exponent * centred
-    birge = weight @ residual**2 / (len(log_x) - 2) if len(log_x) > 2 else 1.0
-    return float(exponent), float(np.sqrt(max(birge, 1.0) / precision))
+    x = _grid(x)
+    value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
+    if value.shape != x.shape or not np.all(error > 0):
+        raise ValueError(f"log_y {value.shape}: must be estimates with positive errors on as many points as x")
+    log_x = np.log(x)
+    return Estimate(*_weighted(np.column_stack([log_x - log_x.mean(), np.ones(len(x))]), value, error, dof))
 
 
-def exponent(x, samples, moment=0):
-    """Exponent of y ~ x^p and its standard error, from independent replicates of y at every x, by `power_law`.
+def exponent(x, samples, moment=0) -> Estimate:
+    """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law`.
 
     x : (k,) increasing, > 0.   samples : k arrays of positive numbers, at least two in each.
     moment : 0 fits the geometric mean of the replicates, m >= 1 the mean of y^m, to the power 1/m.
@@ -83,7 +203,8 @@ def exponent(x, samples, moment=0):
         deviations = [np.log(y) for y in samples]
         logs = [y.mean() for y in deviations]
     spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in deviations], weights=counts - 1))
-    return power_law(x, logs, spread / np.sqrt(x * counts))
+    dof = float(counts.sum() - len(x))
+    return power_law(x, Estimate(np.array(logs), spread / np.sqrt(x * counts), dof))
 
 
 def _grid(x):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .notebook import UserError
 from .project import ROOT, Project, update_tables
-from .schedule import run
+from .schedule import run, run_seeds
 
 
 def main(arguments=None, root=ROOT):
@@ -25,13 +25,24 @@ def main(arguments=None, root=ROOT):
     parser = argparse.ArgumentParser(prog="python -m runner", description="Execute what changed.")
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="beginnings of names, such as 07; default: all")
     parser.add_argument("--preset", default="default", help="sizes: quick, default or large")
-    parser.add_argument("--set", action="append", default=[], type=_setting, metavar="NAME=VALUE", dest="settings")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        dest="settings",
+        help="another value for a parameter; results go to build/custom",
+    )
     parser.add_argument("--tables", action="store_true", help="execute nothing; bring the tables of results up to date")
+    parser.add_argument("--seeds", nargs="+", type=int, metavar="ROOT", help="run under each root; say what failed")
     options = parser.parse_args(arguments)
     if options.tables:
         update_tables(Project(Path(root)))
         return 0
     try:
+        if options.seeds:
+            return run_seeds(Project(Path(root)), options.seeds, options.notebooks, options.preset)
         return run(Project(Path(root)), options.notebooks, options.preset, dict(options.settings))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

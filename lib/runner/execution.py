@@ -55,7 +55,7 @@ def execute(source, parameters, known, figures, on_cell, stop):
     """
     notebook = load_notebook_node(str(source))
     if parameters:  # checked by `Notebook`; papermill's own reader stumbles over a comment that holds an "="
-        notebook = parameterize_notebook(notebook, parameters)
+        notebook = parameterize_notebook(notebook, parameters, kernel_name="python3", language="python")
     started = time.monotonic()
     # Unix sockets need a short path, which TMPDIR does not promise.
     short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 50 else "/tmp"
@@ -183,6 +183,7 @@ def _environment(folder, figures, known):
         "IPYTHONDIR": str(folder),
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "ONESTEP_FIGURES": str(figures),
+        "ONESTEP_LEDGER_ONLY": "1",
         "ONESTEP_PARAMETERS": json.dumps(known),
         "PYTHONPATH": os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH")])),
     }

@@ -7,12 +7,14 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from datetime import date
 from pathlib import Path
 
 from .notebook import UserError
-from .project import Manifest, only_run, update_tables, write_atomically
+from .project import Manifest, only_run, update_tables, write_atomically, write_if_changed
 
 PRESETS = ("quick", "default", "large")
+ROOTS = tuple(range(101, 111))  # fixed before any of them was run
 
 
 def run(project, wanted=(), preset="default", settings=None):
@@ -20,10 +22,45 @@ def run(project, wanted=(), preset="default", settings=None):
 
     Raises UserError, before anything runs, for a notebook, preset, parameter or memory need that cannot be met.
     """
-    if preset not in PRESETS:
-        raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     settings = settings or {}
     label = "custom" if settings else preset
+    notebooks, manifest, failures = _current(project, wanted, preset, settings, label)
+    overrides = project.presets.get(preset, {})
+    seeds = {
+        book.name[:2]: (book.parameters | overrides.get(book.name, {}) | settings).get("seed") for book in notebooks
+    }
+    return _conclude(project, label, notebooks, manifest, failures, seeds)
+
+
+def run_seeds(project, roots, wanted=(), preset="default"):
+    """Run the notebooks under each root; print, row by row, what failed; return 1 if anything did, else 0.
+
+    Results go to `build/seeds/<root>`. The ten `ROOTS` on all notebooks at their default sizes are recorded in
+    `figures/seeds.md`.
+    """
+    from .tables import ledgers, seeds_table
+
+    runs, failed = {}, {}
+    for root in roots:
+        print(f"root {root}", flush=True)
+        label = f"seeds/{root}"
+        notebooks, _, failures = _current(project, wanted, preset, {"seed": root}, label)
+        failed |= {(root, name): message for name, message in failures.items()}
+        runs[root] = [book for book in ledgers(project.outputs(label)[1]) if book["notebook"] not in failures]
+    counts = {book["notebook"]: len(book["rows"]) for found in runs.values() for book in found}
+    table = seeds_table({book.name: counts.get(book.name, 0) for book in notebooks}, failed)
+    print(table)
+    if (tuple(roots), tuple(wanted), preset) == (ROOTS, (), "default"):
+        day, names = date.today().isoformat(), ", ".join(map(str, roots))
+        text = f"# Other seeds\n\nAll notebooks at their default sizes, roots {names}, run on {day}.\n\n{table}\n"
+        write_if_changed(project.root / "figures" / "seeds.md", text)
+    return int(bool(failed))
+
+
+def _current(project, wanted, preset, settings, label):
+    """Execute what is not current; the notebooks asked for, the manifest, and what went wrong by notebook."""
+    if preset not in PRESETS:
+        raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     notebooks = project.notebooks(wanted)
     overrides = {}
     for notebook in notebooks:
@@ -37,8 +74,21 @@ def run(project, wanted=(), preset="default", settings=None):
         stale.sort(key=lambda book: first.index(book.name) if book.name in first else len(first))
         stale.sort(key=lambda book: -manifest.entries.get(book.name, {}).get("seconds", 0))
         failures = _execute(project, label, preset, stale, overrides, keys, manifest) if stale else {}
-        seeds = {book.name[:2]: (book.parameters | overrides[book.name]).get("seed") for book in notebooks}
-        return _conclude(project, label, notebooks, manifest, failures, seeds)
+    return notebooks, manifest, _kept_failures(project, label, notebooks, failures) | failures
+
+
+def _kept_failures(project, label, notebooks, failures):
+    """What is wrong with the notebooks that did not run anew: rows that failed when they did."""
+    from .tables import failing, ledgers
+
+    names = {book.name for book in notebooks} - set(failures)
+    books = [book for book in ledgers(project.outputs(label)[1]) if book["notebook"] in names]
+    return {book["notebook"]: verdicts_fail(failing(book)) for book in books if failing(book)}
+
+
+def verdicts_fail(rows):
+    """The message for a notebook whose rows, in words, are not as they should be."""
+    return "\n  ".join(["these verdicts fail:", *rows])
 
 
 def _execute(project, label, preset, stale, overrides, keys, manifest):
@@ -48,6 +98,7 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
     from onestep.checks import available_gib
 
     from . import execution
+    from .tables import failing, ledgers
 
     needs = {book.name: project.memory(preset, book.name) for book in stale}
     free = available_gib()
@@ -71,8 +122,14 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
                     book.path, values, book.parameters | values, staging, lambda: progress.update(1), stop
                 )
             except execution.NotebookFailed as error:
-                return None, _failure(error, Path(staging))
-            return done, _install(project, label, book, done.notebook, Path(staging))
+                return None, [], str(error)
+            found = ledgers(staging)
+            if not found:
+                return None, [], "it wrote no ledger: a notebook ends with Verdicts.conclude()"
+            message = verdicts_fail(failing(found[0])) if failing(found[0]) else ""
+            if message and label == "default":
+                return None, [], message  # the committed set holds no failing verdict; elsewhere the run is kept
+            return done, _install(project, label, book, done.notebook, Path(staging)), message
 
     pool = ThreadPoolExecutor(jobs)
     running = {pool.submit(one, book): book for book in stale}
@@ -80,15 +137,17 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 book = running.pop(future)
-                done, result = future.result()
+                done, files, message = future.result()
+                if message:
+                    failures[book.name] = message
                 if done is None:
-                    failures[book.name] = result
                     progress.write(f"{book.name}  FAILED")
                 else:
-                    manifest.record(book.name, keys[book.name], done, result)
+                    manifest.record(book.name, keys[book.name], done, files)
                     need = needs[book.name]
                     more = f" (notebooks/presets.toml states {need:g})" if done.peak_gib > need else ""
-                    progress.write(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}")
+                    state = f", VERDICTS FAIL, kept in build/{label}" if message else ""
+                    progress.write(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}{state}")
     except KeyboardInterrupt:
         for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
             signal.signal(impatient, signal.SIG_IGN)
@@ -117,39 +176,28 @@ def _install(project, label, book, notebook, staging):
     return [*files, target]
 
 
-def _failure(error, staging):
-    """The error, and the verdict rows that failed if it got that far."""
-    from onestep.report import describe
-
-    from .tables import ledgers
-
-    rows = [describe(row) for book in ledgers(staging) for row in book["rows"] if not row["passed"]]
-    return "\n  ".join(["these verdicts fail:", *rows]) if rows else str(error)
-
-
 def _conclude(project, label, notebooks, manifest, failures, seeds):
     """Print cost, seeds and verdicts of the notebooks; bring the README up to date; return the exit status."""
+    from onestep.report import HEAD, cells
+
     from .tables import ledgers
 
     books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
-    lines = [("notebook", "quantity", "claimed", "measured ± s.e.", "verdict")]
-    for notebook in notebooks:
-        for row in books.get(notebook.name, {"rows": []})["rows"] if notebook.name not in failures else []:
-            what = "control: " * row["control"] + row["quantity"]
-            lines.append((notebook.name[:2], what, row["claimed"], row["measured"], row["verdict"]))
+    left = set(failures) if label == "default" else set()  # what failed there was not put in place
+    shown = [books[book.name] for book in notebooks if book.name in set(books) & set(manifest.entries) - left]
+    lines = [("notebook", *HEAD)]
+    lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
     print(_aligned(lines))
-    rows = len(lines) - 1
-    costs = [manifest.entries[book.name] for book in notebooks if book.name not in failures]
     for name, message in failures.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     if label == "default":
         update_tables(project)
+    costs = [manifest.entries[book["notebook"]] for book in shown]
     peak = max((cost["peak_gib"] for cost in costs), default=0.0)
-    state = f"all {rows} verdicts as they should be"
-    if failures:
-        state = f"{len(failures)} of {len(notebooks)} notebooks FAILED"
+    state = f"{len(failures)} of {len(notebooks)} notebooks FAILED" if failures else "as they should be"
     print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
-    print(f"{state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, at most {peak:.1f} GiB in one")
+    print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, ", end="")
+    print(f"at most {peak:.1f} GiB in one")
     return 1 if failures else 0
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from onestep.report import HEAD, cells, label, markdown_table
+from onestep.report import HEAD, cells, describe, label, markdown_table, resolution
 
 
 def ledgers(folder):
@@ -11,16 +11,22 @@ def ledgers(folder):
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("[0-9][0-9]_*.json"))]
 
 
+def failing(book):
+    """The rows of a ledger that are not as they should be, in words."""
+    return [describe(row) for row in book["rows"] if not row["passed"]]
+
+
 def results_table(books):
-    """The README's table: the headline rows of every ledger in `books` (its first three rows where none is marked)."""
-    head = ["claim", "source", "quantity", "predicted", "measured ± s.e.", "verdict"]
+    """The README's table: the headline rows of every ledger, or its first three measurements where none is marked."""
+    head = ["claim", "source", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"]
     body = []
     for book in books:
         rows = [row for row in book["rows"] if row["headline"]]
-        rows = rows or [row for row in book["rows"] if not row["control"]][:3]
+        rows = rows or [row for row in book["rows"] if row["kind"] in ("agreement", "bound")][:3]
         claim, source = f"[{book['claim']}](notebooks/{book['notebook']}.ipynb)", book["source"]
         for row in rows:
-            body.append([claim, source, label(row), row["claimed"], row["measured"], row["verdict"]])
+            line = [label(row), row["claimed"], row["measured"], resolution(row), row["verdict"]]
+            body.append([claim, source, *line])
             claim = source = ""
     return markdown_table(head, body)
 
@@ -32,3 +38,15 @@ def full_table(books):
         table = markdown_table(HEAD, cells(book["rows"]))
         parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
     return "\n\n".join(parts)
+
+
+def seeds_table(rows, failed):
+    """What failed under other roots, one line per notebook.
+
+    rows : {notebook: how many rows it has}.   failed : {(root, notebook): message}.
+    """
+    body = []
+    for name, count in rows.items():
+        lines = [f"{root}: {' '.join(text.split())}" for (root, failing), text in failed.items() if failing == name]
+        body.append([name, str(count), str(len(lines)), "<br>".join(lines)])
+    return markdown_table(["notebook", "rows", "roots that fail", "root: what failed"], body)

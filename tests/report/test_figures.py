@@ -8,12 +8,13 @@ import pytest
 from PIL import Image
 
 from onestep import report
+from onestep.estimates import mean
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("ONESTEP_FIGURES", str(tmp_path))
-    monkeypatch.setattr(report.session, "saved", [])
+    monkeypatch.setattr(report.session, "saved", {})
     return tmp_path
 
 
@@ -23,8 +24,7 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
         fig, ax = plt.subplots()
         ax.plot([1, 2, 3], label="theory")
         ax.legend()
-        report.save(fig, "07_picture", x=np.linspace(0, 1, 5), label="theory")
-        plt.close(fig)
+        report.save(fig, "07_picture", "Three points on a line.", x=np.linspace(0, 1, 5), label="theory")
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     with plt.rc_context():
@@ -36,16 +36,17 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
 
 
 def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
-    fig, ax = plt.subplots(figsize=(2, 2), dpi=50)
     drawn = []
 
-    def draw(k):
-        drawn.append(k)
-        ax.clear()
-        ax.plot([0, 1], [0, k])
-
     def animate(frames=4):
-        report.animate(fig, draw, frames, "07_moving", seconds=1.0, x=1.0)
+        fig, ax = plt.subplots(figsize=(2, 2), dpi=50)
+
+        def draw(k):
+            drawn.append(k)
+            ax.clear()
+            ax.plot([0, 1], [0, k])
+
+        report.animate(fig, draw, frames, "07_moving", "A line that turns.", seconds=1.0, x=1.0)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     first = animate()
@@ -57,14 +58,16 @@ def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
         assert picture.info["loop"] == 0
     with pytest.raises(ValueError, match="at least 2 frames"):
         animate(frames=1)
-    plt.close(fig)
+    plt.close("all")
 
 
 def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatch):
     monkeypatch.setenv("ONESTEP_PARAMETERS", '{"n": 100}')
     numbers = np.array([0.0, 1 / 3, -1e-300 / 3, 2e300 / 3, np.nan, np.inf])
     fig = plt.figure()
-    report.save(fig, "07_picture", x=numbers, n=np.array([3, 4]), drift=numbers * (1 + 1e-12))
+    report.save(
+        fig, "07_picture", "Three points on a line.", x=numbers, n=np.array([3, 4]), drift=numbers * (1 + 1e-12)
+    )
     plt.close(fig)
     with np.load(folder / "07_picture.npz", allow_pickle=False) as stored:
         assert json.loads(str(stored["parameters"])) == {"n": 100}
@@ -76,11 +79,13 @@ def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatc
 def test_save_refuses_what_it_cannot_keep(folder):
     fig = plt.figure()
     with pytest.raises(ValueError, match="no arrays"):
-        report.save(fig, "07_picture")
+        report.save(fig, "07_picture", "Nothing at all.")
+    with pytest.raises(ValueError, match="finding = 'line'"):
+        report.save(fig, "07_picture", "line", x=1.0)
     with pytest.raises(ValueError, match="pickle"):
-        report.save(fig, "07_picture", x=np.array([None]))
+        report.save(fig, "07_picture", "Three points on a line.", x=np.array([None]))
     with pytest.raises(ValueError, match="two digits"):
-        report.save(fig, "figures/07.png", x=1.0)
+        report.save(fig, "figures/07.png", "Nothing at all.", x=1.0)
     plt.close(fig)
     assert list(folder.iterdir()) == []
 
@@ -90,3 +95,28 @@ def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert report.directory().resolve() == tmp_path / "figures"
     assert (tmp_path / "figures").is_dir()
+
+
+def test_points_are_means_with_their_standard_errors():
+    fig, ax = plt.subplots()
+    samples = np.array([[1.0, 5.0], [3.0, 9.0]])
+    report.points(ax, [10, 20], samples, label="it")
+    report.points(ax, [10, 20], mean(samples), color="C1", fmt="s")
+    for container in ax.containers:
+        np.testing.assert_allclose(container.lines[0].get_ydata(), [2.0, 7.0])
+        heights = [np.ptp(segment[:, 1]) / 2 for segment in container.lines[2][0].get_segments()]
+        np.testing.assert_allclose(heights, [1.0, 2.0])
+    assert [container.lines[0].get_color() for container in ax.containers] == ["black", "C1"]
+    plt.close(fig)
+
+
+def test_log_ticks_are_plain_numbers_and_no_others():
+    fig, ax = plt.subplots()
+    ax.plot([1, 100], [1, 2])
+    report.log_ticks(ax, x=[1, 10, 100])
+    fig.canvas.draw()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "10", "100"]
+    assert ax.get_xscale() == "log"
+    assert ax.get_yscale() == "linear"
+    assert len(ax.xaxis.get_ticklocs(minor=True)) == 0
+    plt.close(fig)

@@ -13,6 +13,7 @@ n = 20  # samples, ≥ 2, ≤ 1000
 eta: float = 1.0  # step size η = n^α, > 0
 sizes = [10, 20]  # sizes, ≥ 5
 law = "gauss"  # name of the law
+seed = 0  # root of all random streams, ≥ 0
 """
 
 BODY = """\
@@ -20,18 +21,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from onestep import report
+from onestep.estimates import Estimate
 
 x = np.arange(n) * eta
 print("mean", x.mean())
 fig, ax = plt.subplots()
 ax.plot(x)
-report.save(fig, f"{number}_line", x=x)
+report.save(fig, f"{number}_line", "A line that rises.", x=x)
 """
 
 VERDICT = """\
 v = report.Verdicts(f"{number}_sample", claim="C0: the mean", source="nowhere")
-v.agrees("mean", (n - 1) / 2 * eta, x.mean(), se=0.1)
-v.control("no mean", 0.0, x.mean(), se=0.1)
+v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1))
+v.control("no mean", of="mean", claimed=0.0)
 v.conclude()
 """
 

@@ -19,16 +19,20 @@ ROOT = Path(__file__).parents[2]
 def test_a_run_writes_notebook_figures_ledger_and_table(project, capsys):
     path = project.write()
     assert project.run() == 0
-    assert "all 2 verdicts" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 verdicts, as they should be" in out
+    assert "root seed by notebook: 07: 0" in out
     names = {f"figures/07_line.{kind}" for kind in ("npz", "pdf", "png")}
     names |= {"README.md", "figures/README.md", "figures/07_sample.json", "notebooks/07_sample.ipynb"}
     assert set(project.snapshot()) == names
     text = (project / "README.md").read_text()
-    assert "| [C0: the mean](notebooks/07_sample.ipynb) | nowhere | mean | 9.500 | 9.500 ± 0.10 | holds |" in text
+    assert (
+        "| [C0: the mean](notebooks/07_sample.ipynb) | nowhere | mean | 9.500 | 9.500 ± 0.10 | 4.3 % | holds |" in text
+    )
     assert text.endswith("<!-- results:end -->\nafter\n")
     ledger = json.loads((project / "figures/07_sample.json").read_text())
-    assert ledger["parameters"] == {"n": 20, "eta": 1.0, "sizes": [10, 20], "law": "gauss"}
-    assert ledger["figures"] == ["07_line"]
+    assert ledger["parameters"] == {"n": 20, "eta": 1.0, "sizes": [10, 20], "law": "gauss", "seed": 0}
+    assert ledger["figures"] == {"07_line": "A line that rises."}
     book = nbformat.read(path, as_version=4)
     assert [cell.id for cell in book.cells] == ["title", "parameters", "body", "extra", "verdict"]
     assert book.cells[1].metadata == {"tags": ["parameters"]}
@@ -116,6 +120,48 @@ def test_presets_and_settings_never_touch_the_committed_set(project, capsys):
     assert (project / "build/quick/figures/07_line.png").exists()
     custom = nbformat.read(project / "build/custom/notebooks/07_sample.ipynb", as_version=4)
     assert custom.cells[2].id == "injected-parameters"
+
+
+def test_a_run_whose_verdict_fails_is_kept_outside_the_committed_set_and_marked(project, capsys):
+    project.write("07", "n = 3 if eta > 1 else n")
+    assert project.run() == 0
+    before = project.snapshot()
+    for _ in range(2):  # the second time nothing runs, and the failure is still told
+        assert project.run("--set", "eta=2") == 1
+        captured = capsys.readouterr()
+        assert "mean: claimed 2.000, measured 19.00" in captured.err
+        assert "FAILED" in captured.out
+    assert project.snapshot() == before
+    ledger = json.loads((project / "build/custom/figures/07_sample.json").read_text())
+    assert [row["passed"] for row in ledger["rows"]] == [False, True]
+    custom = (project / "build/custom/notebooks/07_sample.ipynb").read_text()
+    assert "FAILS" in custom
+    assert (project / "build/custom/figures/07_line.png").exists()
+
+
+def test_a_notebook_that_concludes_nothing_does_not_pass(project, capsys):
+    path = project.write()
+    path.write_text(path.read_text().replace("v.conclude()", "pass"))
+    assert project.run() == 1
+    assert "it wrote no ledger" in capsys.readouterr().err
+    assert not (project / "figures").exists() or not list((project / "figures").glob("07*"))
+
+
+def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys):
+    project.write("07", "n = 3 if seed == 102 else n; 1 / (seed - 103)")
+    project.write("08")
+    project.run("08")
+    before = project.snapshot()
+    assert project.run("--seeds", "101", "104") == 0
+    capsys.readouterr()
+    assert project.run("--seeds", "101", "102", "103") == 1
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("| 07_sample")]
+    assert line.startswith("| 07_sample | 2 | 2 | 102: these verdicts fail: mean: claimed 1.000, measured 9.500")
+    assert "103: cell 3, which begins" in line
+    assert "ZeroDivisionError" in line
+    assert "| 08_sample | 2 | 0 |  |" in out
+    assert project.snapshot() == before
 
 
 def test_too_little_memory_is_said_before_starting(project, capsys):

@@ -5,6 +5,19 @@ verdicts  rows of claim against measurement, in a table and a ledger
 session   the folder, the parameters and the names they share
 """
 
-from .figures import COLORS, animate, save, style
+from .figures import COLORS, animate, log_ticks, points, save, style
 from .session import directory
-from .verdicts import HEAD, Verdicts, cells, describe, digits, extrapolated, label, markdown_table
+from .verdicts import (
+    HEAD,
+    LEVEL,
+    ROWS,
+    Verdicts,
+    cells,
+    describe,
+    digits,
+    label,
+    markdown_table,
+    resolution,
+    shown,
+    table,
+)

@@ -1,9 +1,12 @@
 """Figures in one style, each with the numbers behind it."""
 
 import json
+from base64 import b64encode
+from io import BytesIO
 
 import numpy as np
 
+from ..estimates import Estimate, mean
 from . import session
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
@@ -43,53 +46,44 @@ def style():
     )
 
 
-def save(fig, name, **arrays):
-    """Write a figure as `<name>.png` and `<name>.pdf`, and the numbers behind it as `<name>.npz`.
+def save(fig, name, finding, **arrays):
+    """Show a figure and write it as `<name>.png` and `<name>.pdf`, with the numbers behind it as `<name>.npz`.
 
     Parameters
     ----------
-    fig : matplotlib Figure
+    fig : matplotlib Figure; closed afterwards
     name : the notebook's two-digit number, an underscore, and words in lower case: "07_gains"
+    finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery
     arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
         do not change with the last bits of another machine's arithmetic.
 
-    The same figure and numbers give the same bytes. Raises ValueError for another kind of name, no arrays, or an array
-    that would need pickle.
+    The same figure and numbers give the same bytes. Raises ValueError for another kind of name, a finding that is no
+    sentence, no arrays, or an array that would need pickle.
     """
-    session.check_name(name)
-    if not arrays:
-        raise ValueError(f"save({name!r}) got no arrays: give the numbers behind the figure by name")
-    numbers = {key: _storable(key, value) for key, value in arrays.items()}
-    stem = session.directory() / name
-    fig.savefig(f"{stem}.png", metadata={"Software": None})
+    stem = _stem(name, finding, arrays)
+    file = BytesIO()
+    fig.savefig(file, format="png", metadata={"Software": None})
     fig.set_layout_engine("none")  # laid out by now; every later drawing would pay for it again
-    fig.savefig(f"{stem}.pdf", metadata=_PDF)
-    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
-    session.remember(name)
+    _write(fig, stem, finding, file.getvalue(), arrays)
 
 
-def animate(fig, draw, frames, name, seconds=6.0, **arrays):
+def animate(fig, draw, frames, name, finding, seconds=6.0, **arrays):
     """Show an animation; write it as `<name>.png`, an animated PNG, its last frame as `<name>.pdf`, its numbers as npz.
 
     Parameters
     ----------
-    fig : matplotlib Figure
+    fig : matplotlib Figure; closed afterwards
     draw : called with 0, 1, ..., frames - 1; draws that frame into fig
-    name, arrays : as for `save`; a name of its own
+    name, finding, arrays : as for `save`; a name of its own
     seconds : playing time of one round, > 0, before a second's rest on the last frame
 
     Browsers, and so notebooks and pages made of them, play it as it stands; others show the first frame.
     """
-    from base64 import b64encode
-    from io import BytesIO
-
-    from IPython.display import display
     from PIL import Image
 
-    session.check_name(name)
-    if not arrays or frames < 2 or not seconds > 0:
-        raise ValueError(f"animate({name!r}) needs arrays, at least 2 frames, not {frames}, and seconds > 0")
-    numbers = {key: _storable(key, value) for key, value in arrays.items()}
+    stem = _stem(name, finding, arrays)
+    if frames < 2 or not seconds > 0:
+        raise ValueError(f"animate({name!r}) needs at least 2 frames, not {frames}, and seconds > 0, not {seconds}")
     pictures = []
     for k in range(frames):
         draw(k)
@@ -100,13 +94,48 @@ def animate(fig, draw, frames, name, seconds=6.0, **arrays):
     durations = [1000 * seconds / frames] * (frames - 1) + [1000]
     file = BytesIO()
     pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
-    stem = session.directory() / name
-    stem.with_suffix(".png").write_bytes(file.getvalue())
+    _write(fig, stem, finding, file.getvalue(), arrays)
+
+
+def points(ax, x, estimate, **style):
+    """Draw an Estimate, or the mean of samples (trials, k), with standard errors: as black dots unless styled."""
+    if not isinstance(estimate, Estimate):
+        estimate = mean(estimate)
+    ax.errorbar(x, estimate.value, estimate.se, **({"fmt": "o", "color": "black"} | style))
+
+
+def log_ticks(ax, x=None, y=None):
+    """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given."""
+    for name, values in (("x", x), ("y", y)):
+        if values is not None:
+            ax.set(**{f"{name}scale": "log"})
+            axis = getattr(ax, f"{name}axis")
+            axis.set_ticks(values, [f"{value:g}" for value in values])
+            axis.set_ticks([], minor=True)
+
+
+def _stem(name, finding, arrays):
+    session.check_name(name)
+    if not isinstance(finding, str) or " " not in finding.strip():
+        raise ValueError(f"{name}: finding = {finding!r}: must say in a sentence what the figure shows")
+    if not arrays:
+        raise ValueError(f"{name}: got no arrays: give the numbers behind the figure by name")
+    for key, value in arrays.items():
+        _storable(key, value)
+    return session.directory() / name
+
+
+def _write(fig, stem, finding, picture, arrays):
+    from IPython.display import display
+    from matplotlib import pyplot
+
+    stem.with_suffix(".png").write_bytes(picture)
     fig.savefig(f"{stem}.pdf", metadata=_PDF)
+    pyplot.close(fig)
+    numbers = {key: _storable(key, value) for key, value in arrays.items()}
     np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
-    session.remember(name)
-    picture = b64encode(file.getvalue()).decode()
-    display({"image/png": picture, "text/plain": f"{name}: {frames} frames"}, raw=True)
+    session.saved[stem.name] = finding
+    display({"image/png": b64encode(picture).decode(), "text/plain": finding}, raw=True)
 
 
 def _storable(key, value):

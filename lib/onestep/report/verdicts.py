@@ -1,13 +1,28 @@
-"""Verdict rows: what is claimed, what was measured, whether they agree; shown in a table and kept in a ledger."""
+"""Verdict rows: what is claimed, what was measured, whether they agree and how small an error the row would notice.
+
+Both error rates of a row are stated, as in TensorFlow Probability's `statistical_testing`. A true claim fails rarely:
+tolerances are Student's t with the row's own degrees of freedom, at a level so small that all rows of all notebooks
+together raise a false alarm in at most one run of a hundred. A claim that is off by the tolerance is noticed every
+other time, one off by twice that nearly always: the tolerance over the effect that the row is about is its
+`resolution`, the smallest error it can notice.
+"""
 
 import json
 import math
 
 import numpy as np
+from scipy import stats
 
+from .. import estimates
+from ..estimates import Estimate
 from . import session
 
-HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "verdict"]
+FALSE_ALARMS = 0.01  # chance that a run of all notebooks fails some row although every claim is exactly true
+ROWS = 250  # the rows that share it: an upper bound on those with noise, controls aside, in all notebooks
+LEVEL = FALSE_ALARMS / ROWS
+CAP = 0.1  # largest allowance, as a share of the effect: what needs more is not tested by such a row
+HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "resolution", "verdict"]
+KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "control": "fails, as it must"}
 
 
 class Verdicts:
@@ -19,52 +34,71 @@ class Verdicts:
     claim : the claim in a few words, with its number: "C9: ..."
     source : where the claim is made
 
-    Each method below adds one row. `measured` is either samples, one per trial (1-D, at least two: their mean and
-    standard error are used), or a mean together with its standard error `se` (0 for a number without noise). The
-    tolerance is `z` standard errors plus `allowance`, a finite-size allowance in the units of the quantity. Rows marked
-    `headline=True` are shown in the README (the first three where a notebook marks none).
-    A value that is not a finite number raises ValueError.
+    Each method below adds one row. `measured` is an `Estimate` or the samples it is the mean of, one per trial (1-D, at
+    least two). The tolerance is t·s.e. at `LEVEL` plus `allowance`, a finite-size allowance in the quantity's units,
+    from theory or from other data than those it judges, at most `CAP` of the effect. `scale` is the effect: the claimed
+    value unless stated, and to be stated where that is 0. Rows marked `headline=True` are shown in the README (where a
+    notebook marks none, the first three that are neither identities nor controls). Numbers that are not finite raise
+    ValueError.
     """
 
     def __init__(self, notebook, claim, source):
         session.check_name(notebook)
         self.notebook, self.claim, self.source = notebook, claim, source
         self.rows = []
+        self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
-    def agrees(self, quantity, predicted, measured, se=None, allowance=0.0, z=3.0, headline=False):
-        """|measured − predicted| ≤ z·se + allowance."""
-        self._compare("=", quantity, predicted, measured, se, allowance, z, headline=headline)
+    def agrees(self, quantity, claimed, measured, allowance=0.0, scale=None, headline=False):
+        """|measured − claimed| ≤ t·s.e. + allowance."""
+        self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
 
-    def at_most(self, quantity, bound, measured, se=None, z=3.0, headline=False):
-        """measured + z·se ≤ bound: the noise counts against the claim."""
-        self._compare("≤", quantity, bound, measured, se, 0.0, z, headline=headline)
+    def at_most(self, quantity, bound, measured, scale=None, headline=False):
+        """measured + t·s.e. ≤ bound: the noise counts against the claim."""
+        self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
 
-    def at_least(self, quantity, bound, measured, se=None, z=3.0, headline=False):
-        """measured − z·se ≥ bound: the noise counts against the claim."""
-        self._compare("≥", quantity, bound, measured, se, 0.0, z, headline=headline)
+    def at_least(self, quantity, bound, measured, scale=None, headline=False):
+        """measured − t·s.e. ≥ bound: the noise counts against the claim."""
+        self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
 
-    def control(self, quantity, predicted, measured, se=None, allowance=0.0, z=3.0, headline=False):
-        """Negative control: something broken on purpose, for which `agrees` must fail."""
-        self._compare("=", quantity, predicted, measured, se, allowance, z, control=True, headline=headline)
+    def succeeds(self, quantity, rate, successes, headline=False):
+        """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
-    def control_at_most(self, quantity, bound, measured, se=None, z=3.0, headline=False):
-        """Negative control: something broken on purpose, for which `at_most` must fail."""
-        self._compare("≤", quantity, bound, measured, se, 0.0, z, control=True, headline=headline)
+        successes : (trials,), True or False.   rate : in (0, 1).
+        """
+        successes = np.asarray(successes, bool)
+        count, trials = int(successes.sum()), successes.size
+        lower = stats.beta.ppf(LEVEL, count, trials - count + 1) if count else 0.0
+        rate = _finite(quantity, "rate", rate)
+        row = {"claimed": f"≥ {rate:g}", "measured": f"{count} of {trials}", "tolerance": "exact binomial"}
+        self._add("bound", quantity, row, lower >= rate, count / trials - lower, headline)
 
-    def control_at_least(self, quantity, bound, measured, se=None, z=3.0, headline=False):
-        """Negative control: something broken on purpose, for which `at_least` must fail."""
-        self._compare("≥", quantity, bound, measured, se, 0.0, z, control=True, headline=headline)
+    def consistent(self, quantity, claimed, computed, tolerance, headline=False):
+        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
+        if headline:
+            raise ValueError(f"{quantity}: an identity is no measurement and cannot be a headline")
+        if not tolerance > 0:
+            raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
+        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
 
-    def check(self, quantity, claimed, measured, passed, headline=False):
-        """A yes-or-no fact; `claimed` and `measured` are texts, the second one made from computed values."""
-        if not isinstance(passed, bool | np.bool_):
-            raise ValueError(f"{quantity}: passed must be True or False, not {passed!r}")
-        self._add(quantity, claimed, measured, "exact", bool(passed), False, headline)
+    def control(self, name, of, claimed=None, measured=None, headline=False):
+        """Negative control: the row `of`, with something broken on purpose, must be rejected, and significantly.
+
+        name : what is broken.   of : the quantity of an earlier row; its tolerance and scale are used.
+        claimed : a wrong value in place of the right one.   measured : samples or an Estimate from a broken experiment.
+        At least one of them. What is rejected lies beyond the allowance by t·s.e. on the wrong side, so that noise can
+        only keep a control from passing.
+        """
+        if of not in self._asked or (claimed is None and measured is None):
+            raise ValueError(f"control {name!r}: needs an earlier row, not {of!r}, and a claimed or measured value")
+        sign, right, found, allowance, scale = self._asked[of]
+        claimed, measured = right if claimed is None else claimed, found if measured is None else measured
+        self._test("control", sign, f"{of}: {name}", claimed, measured, allowance, scale, headline)
 
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.
 
-        Raises ValueError without a negative control: a set of checks that nothing could fail shows nothing.
+        Raises ValueError without a negative control: a set of checks that nothing could fail shows nothing. A runner
+        that judges by the ledger sets ONESTEP_LEDGER_ONLY: then failing rows raise nothing.
         """
         if not any(row["control"] for row in self.rows):
             raise ValueError(f"{self.notebook} has no negative control among its {len(self.rows)} verdicts")
@@ -75,52 +109,63 @@ class Verdicts:
             "claim": self.claim,
             "source": self.source,
             "parameters": session.parameters(),
-            "figures": sorted(name for name in session.saved if name.startswith(number)),
+            "figures": {name: finding for name, finding in session.saved.items() if name.startswith(number)},
             "rows": self.rows,
         }
         text = json.dumps(ledger, indent=1, sort_keys=True, ensure_ascii=False)
         (session.directory() / f"{self.notebook}.json").write_text(text + "\n", encoding="utf-8")
         failing = [row for row in self.rows if not row["passed"]]
-        if failing:
+        if failing and not session.ledger_only():
             raise AssertionError("; ".join(describe(row) for row in failing))
 
-    def _compare(self, sign, quantity, claimed, measured, se, allowance, z, control=False, headline=False):
+    def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, headline):
         claimed = _finite(quantity, "the claimed value", claimed)
+        found = _estimate(quantity, measured)
         allowance = _finite(quantity, "allowance", allowance)
-        z = _finite(quantity, "z", z)
-        if allowance < 0 or z <= 0:
-            raise ValueError(f"{quantity}: allowance must be ≥ 0 and z > 0, not {allowance} and {z}")
-        mean, se = _mean_and_error(quantity, measured, se)
-        slack = z * se + allowance
-        excess = {"=": abs(mean - claimed) - slack, "≤": mean + slack - claimed, "≥": claimed + slack - mean}[sign]
-        agrees = excess <= 0
-        shown_claim = digits(claimed) if sign == "=" else f"{sign} {digits(claimed)}"
-        shown_value = digits(mean) + (f" ± {digits(se, 2)}" if se > 0 else "")
-        terms = [f"{z:g} s.e."] * (se > 0) + [digits(allowance, 2)] * (allowance > 0)
-        tolerance = " + ".join(terms) or "exact"
-        self._add(quantity, shown_claim, shown_value, tolerance, agrees != control, control, headline)
-        self.rows[-1]["values"] = {
-            "claimed": session.rounded(claimed),
-            "measured": session.rounded(mean),
-            "se": session.rounded(se),
-            "tolerance": session.rounded(slack),
+        scale = abs(claimed) if scale is None else _finite(quantity, "scale", scale)
+        if not scale > 0:
+            raise ValueError(f"{quantity}: the claimed value is 0, so the row needs the scale of what it is about")
+        if kind in ("agreement", "bound"):
+            if not 0 <= allowance <= CAP * scale * (1 + 1e-9):
+                raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
+            self._asked[quantity] = sign, claimed, measured, allowance, scale
+        reach = float(found.reach(LEVEL))
+        above, below = found.value - claimed, claimed - found.value
+        off = {"=": max(above, below), "≤": above, "≥": below}[sign] - allowance  # > 0 on the wrong side of the claim
+        if kind == "control":
+            passed = off > reach
+        else:
+            passed = off <= (reach if sign == "=" else -reach)
+        terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
+        terms += [digits(allowance, 2)] if allowance else []
+        row = {
+            "claimed": ("" if sign == "=" else f"{sign} ") + digits(claimed),
+            "measured": "computed " * (kind == "identity") + shown(found),
+            "tolerance": " + ".join(terms) or "exact",
+            "values": {
+                "claimed": session.rounded(claimed),
+                "measured": session.rounded(found.value),
+                "se": session.rounded(found.se),
+                "dof": session.rounded(found.dof) if math.isfinite(found.dof) else None,
+                "tolerance": session.rounded(reach + allowance),
+            },
         }
+        self._add(kind, quantity, row, passed, (reach + allowance) / scale, headline)
 
-    def _add(self, quantity, claimed, measured, tolerance, passed, control, headline):
-        if any(row["quantity"] == quantity and row["control"] == control for row in self.rows):
+    def _add(self, kind, quantity, row, passed, resolution, headline):
+        if any(other["quantity"] == quantity and other["kind"] == kind for other in self.rows):
             raise ValueError(f"{self.notebook} already has a verdict on {quantity!r}")
-        self.rows.append(
-            {
-                "quantity": quantity,
-                "claimed": claimed,
-                "measured": measured,
-                "tolerance": tolerance,
-                "verdict": _verdict(passed, control),
-                "passed": bool(passed),
-                "control": control,
-                "headline": headline,
-            }
-        )
+        wrong = "HOLDS, BUT MUST NOT" if kind == "control" else "FAILS"
+        row |= {
+            "quantity": quantity,
+            "kind": kind,
+            "control": kind == "control",
+            "resolution": session.rounded(float(resolution), 2),
+            "verdict": KINDS[kind] if passed else wrong,
+            "passed": bool(passed),
+            "headline": headline,
+        }
+        self.rows.append(row)
 
     def _show(self):
         from IPython.display import display
@@ -130,19 +175,21 @@ class Verdicts:
         display({"text/plain": plain, "text/markdown": markdown_table(HEAD, body)}, raw=True)
 
 
-def extrapolated(half, full):
-    """(estimate, s.e.) of the limit n → ∞ from samples at n/2 and n, when the bias is of order 1/n: 2 m(n) - m(n/2).
-
-    half, full : independent samples, one per trial (1-D, at least two each).
-    """
-    (small, error_small), (large, error_large) = (_mean_and_error("extrapolated", x, None) for x in (half, full))
-    return 2 * large - small, math.hypot(2 * error_large, error_small)
-
-
 def markdown_table(head, body):
     """A Markdown table; bars inside cells are escaped."""
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def table(head, body):
+    """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates."""
+    from IPython.display import display
+
+    body = [[cell if isinstance(cell, str) else shown(cell) for cell in line] for line in body]
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [head, *body])
+    plain = "\n".join(line.rstrip() for line in lines)
+    display({"text/plain": plain, "text/markdown": markdown_table(head, body)}, raw=True)
 
 
 def describe(row):
@@ -153,6 +200,13 @@ def describe(row):
         text += f", off by {digits(abs(values['measured'] - values['claimed']), 2)}"
         text += f" where {digits(values['tolerance'], 2)} is allowed"
     return f"{text}: {row['verdict']}"
+
+
+def shown(number):
+    """A number as text, an Estimate with its standard error."""
+    if not isinstance(number, Estimate):
+        return digits(number)
+    return digits(number.value) + (f" ± {digits(number.se, 2)}" if number.se > 0 else "")
 
 
 def digits(x, significant=4):
@@ -167,20 +221,26 @@ def digits(x, significant=4):
     return text.rstrip(".")
 
 
+def percent(resolution):
+    """A resolution as text: two digits below 10 %, none behind the point above."""
+    return f"{100 * resolution:.2g} %" if resolution < 0.1 else f"{100 * resolution:.0f} %"
+
+
 def cells(rows):
-    """The table's cells, one list per row, in the order of `HEAD`."""
-    return [[label(row), row["claimed"], row["measured"], row["tolerance"], row["verdict"]] for row in rows]
+    """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own."""
+    return [
+        [label(row), row["claimed"], row["measured"], row["tolerance"], resolution(row), row["verdict"]] for row in rows
+    ]
+
+
+def resolution(row):
+    """A row's resolution as tables show it."""
+    return "" if row["control"] else percent(row["resolution"])
 
 
 def label(row):
     """A row's name as tables show it."""
     return f"control: {row['quantity']}" if row["control"] else row["quantity"]
-
-
-def _verdict(passed, control):
-    if control:
-        return "fails, as it must" if passed else "HOLDS, BUT MUST NOT"
-    return "holds" if passed else "FAILS"
 
 
 def _finite(quantity, what, value):
@@ -190,17 +250,17 @@ def _finite(quantity, what, value):
     return number.item()
 
 
-def _mean_and_error(quantity, measured, se):
-    samples = np.asarray(measured)
-    if samples.ndim == 0:
-        if se is None:
-            raise ValueError(f"{quantity}: a single measured value needs its standard error se (0 if it has no noise)")
-        se = _finite(quantity, "se", se)
-        if se < 0:
-            raise ValueError(f"{quantity}: se must be ≥ 0, not {se}")
-        return _finite(quantity, "measured", measured), se
-    if se is not None:
-        raise ValueError(f"{quantity}: give either samples or a mean with se, not both")
-    if samples.ndim != 1 or len(samples) < 2 or samples.dtype.kind not in "iuf" or not np.isfinite(samples).all():
-        raise ValueError(f"{quantity}: samples must be at least two finite numbers in one dimension, not {measured!r}")
-    return samples.mean().item(), (samples.std(ddof=1) / math.sqrt(len(samples))).item()
+def _estimate(quantity, measured):
+    if not isinstance(measured, Estimate):
+        if np.ndim(measured) != 1:
+            raise ValueError(f"{quantity}: measured must be samples in one dimension or an Estimate, not {measured!r}")
+        try:
+            found = estimates.mean(measured)
+        except ValueError as error:
+            raise ValueError(f"{quantity}: {error}") from None
+        return Estimate(float(found.value), float(found.se), float(found.dof))
+    value, se = (_finite(quantity, what, getattr(measured, what)) for what in ("value", "se"))
+    dof = np.asarray(measured.dof).item()
+    if se < 0 or not dof > 0:
+        raise ValueError(f"{quantity}: se and dof must be ≥ 0 and > 0, not {se} and {dof}")
+    return Estimate(value, se, dof)

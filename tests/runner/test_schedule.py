@@ -158,7 +158,7 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("| 07_sample")]
     assert line.startswith("| 07_sample | 2 | 2 | 102: these verdicts fail: mean: claimed 1.000, measured 9.500")
-    assert "103: cell 3, which begins" in line
+    assert "103: cell 4, which begins" in line
     assert "ZeroDivisionError" in line
     assert "| 08_sample | 2 | 0 |  |" in out
     assert project.snapshot() == before

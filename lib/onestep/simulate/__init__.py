@@ -1,4 +1,4 @@
-"""What is measured, room by room; each but the last four has a twin in `theory` that predicts it.
+"""What is measured, room by room; each but the last five has a twin in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
 staircase        plateaus: limit features with spikes of infinite strength
@@ -11,6 +11,7 @@ threestage       training both layers, stage by stage
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
+variates         control variates: statistics of a draw with known means
 svd              leading singular triplets without a dense decomposition
 """
 
@@ -26,6 +27,7 @@ from . import (
     staircase,
     svd,
     threestage,
+    variates,
 )
 from .every_step import Losses, losses, sweep
 from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample

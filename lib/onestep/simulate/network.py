@@ -98,7 +98,8 @@ def features(p: Problem, base, move, eta, out=None):
 def ridge(F, y, penalty):
     """(â, L_tr): minimiser and minimum of ‖y - Fa‖²/n + penalty‖a‖²; primal or dual, whichever is smaller.
 
-    F : (n, N).  y : (n,).  penalty : λ > 0.
+    F : (n, N).  y : (n,), or (n, k) for k label vectors at once: â is (N,) or (N, k), L_tr a number or (k,).
+    penalty : λ > 0.
     """
     n, N = F.shape
     S = F.T @ F if N <= n else F @ F.T
@@ -109,7 +110,7 @@ def ridge(F, y, penalty):
     if N > n:
         a = F.T @ a
     rest = y - F @ a
-    return a, rest @ rest / n + penalty * (a @ a)
+    return a, np.sum(rest**2, axis=0) / n + penalty * np.sum(a**2, axis=0)
 
 
 def leave_one_out(F, y, penalty):

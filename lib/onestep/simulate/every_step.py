@@ -16,7 +16,7 @@ from .. import estimates
 from ..checks import choice, steps, whole
 from ..problem import Problem
 from . import averages
-from .network import draw, features, gradient, ridge, sample
+from .network import draw, features, gradient, ridge
 from .replicates import repeat
 from .variates import variates
 
@@ -58,16 +58,26 @@ class Means:
 
 
 def losses(
-    p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="gaussian", step_samples=None, redraws=1
+    p: Problem,
+    eta,
+    trials=20,
+    seed=0,
+    jobs=2,
+    test_size=None,
+    readout="gaussian",
+    step_samples=None,
+    redraws=1,
+    data=None,
+    executor=None,
 ) -> Losses:
     """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
     Parameters
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
-    trials, seed, jobs : as in `repeat`; each replicate redraws everything.
-    test_size : None for the exact population test error, or the size of a fresh test sample.
-    readout, step_samples : as for `draw`.
+    trials, seed, jobs, executor : as in `repeat`; each replicate redraws everything.
+    test_size : None for the exact population test error, or the size of a fresh test sample; needed with own data.
+    readout, step_samples, data : as for `draw`.
     redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
 
     Raises
@@ -81,9 +91,16 @@ def losses(
         choice("readout", readout, ("gaussian",))
     if step_samples is not None:
         step_samples = whole("step_samples", step_samples, 1)
-    options = {"readout": readout, "step_samples": step_samples, "redraws": whole("redraws", redraws, 1)}
+    if data is not None and test_size is None:
+        raise ValueError(
+            "test_size = None: exact averages are over Gaussian inputs; with own data give a number of rows"
+        )
+    redraws = whole("redraws", redraws, 1)
+    if redraws > 1 and getattr(data, "y", None) is not None:
+        raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
+    options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
-    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size)), strict=True)
+    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
     train, test = np.moveaxis(np.reshape(results, (-1, 2, *eta.shape)), 1, 0)
     return Losses(train, test, np.array(known))
 
@@ -96,12 +113,12 @@ def memory(p: Problem, test_size=None):
     return 8 * replicate / 2**30
 
 
-def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1):
+def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1, data=None):
     """One replicate of `losses`: (2, len(eta)) training losses and test errors at every step, and its variates (k,)."""
-    now = draw(p, rng, readout, step_samples)
+    now = draw(p, rng, readout, step_samples, data, test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
-    measure = _population_error(p, now, G) if test_size is None else _sample_error(p, now, G, rng, test_size)
+    measure = (_population_error if test_size is None else _sample_error)(p, now, G)
     labels = now.y2[:, None]
     if redraws > 1 and p.noise:
         again = p.noise * rng.standard_normal((p.n, redraws - 1))
@@ -111,7 +128,7 @@ def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples
     for j, step in enumerate(eta):
         a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
         out[:, j] = train.mean(), measure(step, a)
-    return out, variates(p, now, labels, readout)
+    return out, variates(p, now, labels, readout) if data is None else np.zeros(0)
 
 
 def _population_error(p, now, G):
@@ -130,11 +147,10 @@ def _population_error(p, now, G):
     return measure
 
 
-def _sample_error(p, now, G, rng, size):
-    X, y = sample(p, now.beta_star, rng, size)
-    base, move = X @ now.W0.T, X @ G.T
+def _sample_error(p, now, G):
+    base, move = now.X3 @ now.W0.T, now.X3 @ G.T
 
     def measure(step, a):
-        return np.mean((y[:, None] - features(p, base, move, step) @ a) ** 2)
+        return np.mean((now.y3[:, None] - features(p, base, move, step) @ a) ** 2)
 
     return measure

@@ -19,7 +19,7 @@ from .variates import variates
 _STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
 
-def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
+def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None) -> Losses:
     """Simulated losses of the limit features [F0 Q, s·z, …, s·z^{∘ℓ}], s → ∞, for every ℓ in orders (0 is F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
@@ -31,7 +31,7 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
     orders = [_order(order) for order in orders]
-    results, known = zip(*repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p)), strict=True)
+    results, known = zip(*repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p), executor), strict=True)
     return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
 

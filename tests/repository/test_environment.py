@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SUPPORTED = ["3.11", "3.12", "3.13"]
 
+OPTIONAL = {"session.py": {"ipython"}, "replicates.py": {"distributed"}}  # imported where they are needed, if there
 TOOLS = {  # declared, but called by name instead of imported
     "ipykernel": "the notebooks' kernel",
     "jupyterlab": "make notebooks",
@@ -84,7 +85,7 @@ def test_the_numerics_need_the_bare_dependencies_only():
     allowed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     for path in (ROOT / "lib/onestep").rglob("*.py"):
         extra = imported(path.read_text(encoding="utf-8")) - allowed
-        assert extra <= ({"ipython"} if path.parent.name == "report" else set()), path
+        assert extra <= OPTIONAL.get(path.name, set()), path
 
 
 @pytest.mark.parametrize("python", SUPPORTED)

@@ -1,4 +1,4 @@
-"""What is measured, room by room; each but the last six has a twin in `theory` that predicts it.
+"""What is measured, room by room; each but the last seven has a twin in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
 staircase        plateaus: limit features with spikes of infinite strength
@@ -12,6 +12,7 @@ network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
 variates         control variates: statistics of a draw with known means
+kept             replicates kept on disk through a long run
 data             own inputs: rows or a sampler to draw from
 svd              leading singular triplets without a dense decomposition
 """
@@ -22,6 +23,7 @@ from . import (
     directions,
     every_step,
     expansion,
+    kept,
     network,
     random_features,
     rivals,

@@ -1,0 +1,44 @@
+// Tables and long cells on narrow screens; without this script pages scroll sideways where they are too wide.
+
+(() => {
+  const VERDICTS = { holds: "good", consistent: "good", "fails, as it must": "good" };
+
+  /** Tell each cell the name of its column, and verdicts their colour. */
+  function label(table) {
+    const names = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.cells].forEach((cell, column) => {
+        cell.dataset.label = names[column];
+        if (names[column] === "verdict") cell.classList.add("verdict", VERDICTS[cell.textContent.trim()] ?? "bad");
+      });
+    }
+  }
+
+  /** Stack the rows of a table that is wider than its place; one inside a closed fold has no width yet. */
+  function fit(table) {
+    const place = table.parentElement;
+    if (!place.clientWidth) return;
+    table.classList.remove("stacked");
+    table.classList.toggle("stacked", table.scrollWidth > place.clientWidth);
+  }
+
+  /** Fold long cells of code where they would fill a phone's screen. */
+  function fold(cell) {
+    const lines = cell.textContent.trimEnd().split("\n").length;
+    if (lines <= 8) return;
+    const details = document.createElement("details");
+    details.className = "fold";
+    details.innerHTML = `<summary>${lines} lines of code</summary>`;
+    cell.replaceWith(details);
+    details.append(cell);
+  }
+
+  const tables = [...document.querySelectorAll("article table.docutils")];
+  tables.forEach(label);
+  new ResizeObserver((entries) => entries.forEach((entry) => entry.target.querySelectorAll("table").forEach(fit))).observe(
+    document.querySelector("article"),
+  );
+  document.addEventListener("toggle", (event) => event.target.querySelectorAll("table").forEach(fit), true);
+  window.MathJax?.startup?.promise?.then(() => tables.forEach(fit));
+  if (matchMedia("(max-width: 46em)").matches) document.querySelectorAll("article .input").forEach(fold);
+})();

@@ -12,6 +12,7 @@ extensions = ["myst_parser", "sphinx.ext.mathjax"]
 suppress_warnings = ["myst.header"]  # notebooks choose the ranks of their headings
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_dmath_double_inline = True  # notebooks set formulas off inside a paragraph as well
 myst_heading_anchors = 3
 add_module_names = False
 toc_object_entries_show_parents = "hide"

@@ -28,12 +28,12 @@ class Sources:
 
     @cached_property
     def books(self):
-        """The ledgers of these notebooks, in their order. Raises ValueError for one without findings."""
-        books = [book for book in ledgers(self.root / "figures") if book["notebook"] in self.notebooks]
-        for book in books:
-            if not isinstance(book["figures"], dict):
-                raise ValueError(f"{book['notebook']}: its ledger names figures without findings; execute it anew")
-        return books
+        """The ledgers of these notebooks, in their order. Raises ValueError where one is missing or without findings."""
+        books = {book["notebook"]: book for book in ledgers(self.root / "figures")}
+        for name in self.notebooks:
+            if not isinstance(books.get(name, {}).get("figures"), dict):
+                raise ValueError(f"{name} has no ledger in figures/ that says what its figures show: execute it")
+        return [books[name] for name in self.notebooks]
 
     @cached_property
     def findings(self):
@@ -75,9 +75,8 @@ class Sources:
             name = path.relative_to(self.root / "docs").as_posix()
             page = text.filled(path.read_text(encoding="utf-8"), partial(self.value, page=name))
             pages[name] = text.linked(text.pages(page), self.notebooks)
-        books = {book["notebook"]: book for book in self.books}
-        for name, path in self.notebooks.items():
-            pages[f"notebooks/{name}.md"], found = notebooks.page(path, books[name], self.notebooks)
+        for book, (name, path) in zip(self.books, self.notebooks.items(), strict=True):
+            pages[f"notebooks/{name}.md"], found = notebooks.page(path, book, self.notebooks)
             pictures |= {f"notebooks/{file}": data for file, data in found.items()}
         for name, page in reference.pages(self.root / "lib" / "onestep").items():
             pages[f"reference/{name}.md"] = text.linked(page, self.notebooks)

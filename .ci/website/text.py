@@ -6,25 +6,29 @@ import re
 _KEPT = re.compile(
     r"(?ms)^(`{3,}|~{3,}).*?^\1[`~]*[ ]*$|`+[^`\n]+`+|\$\$.*?\$\$|\$[^$\n]+\$|!?\[[^\]]*\]\([^)]*\)|<[^>\n]+>|https?://\S+"
 )
+_MENTION = re.compile(r"\b[Nn]otebooks? \d\d(?:_\w+)?(?:(?:, | and | or | to )\d\d\b(?!\.\d))*|\*\*\d\d_\w+\*\*")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$|#])")
 _PLACEHOLDER = re.compile(r"\{\{ *(.+?) *\}\}")
 
 
 def linked(text, names):
-    """Markdown whose mentions of notebooks ("notebook 06", "**06_staircase**") and of arXiv numbers are links.
+    """Markdown whose mentions of notebooks ("notebooks 06 and 07", "**06_staircase**") and arXiv numbers are links.
 
     names : the notebooks' names; a number that none of them begins with stays text.
     """
     by_number = {name[:2]: name for name in names}
 
-    def notebook(match):
-        name = by_number.get(match["number"])
+    def link(match):
+        name = by_number.get(re.search(r"\d\d", match[0])[0])
         return f"[{match[0]}](/notebooks/{name}.md)" if name else match[0]
+
+    def mention(match):
+        several = len(re.findall(r"\b\d\d\b", match[0])) > 1
+        return re.sub(r"\b\d\d\b", link, match[0]) if several else link(match)
 
     def replaced(part):
         part = re.sub(r"\barXiv[: ](\d{4}\.\d{4,5})", r"[arXiv \1](https://arxiv.org/abs/\1)", part)
-        part = re.sub(r"\b[Nn]otebook (?P<number>\d\d)(_\w+)?\b", notebook, part)
-        return re.sub(r"\*\*(?P<number>\d\d)_\w+\*\*", notebook, part)
+        return _MENTION.sub(mention, part)
 
     return _outside(text, replaced)
 

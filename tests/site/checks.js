@@ -37,7 +37,7 @@ const siteTest = (() => {
     }
     for (const error of all("mjx-merror, [data-mjx-error]")) wrong.push(`a bad formula: ${words(error.closest(".math") ?? error)}`);
     for (const text of texts(document.querySelector("article"), true)) {
-      const raw = text.data.match(/\$[^$]+\$|\\[([]|\{\{.*\}\}|^\s*\|.*\|\s*$/);
+      const raw = text.data.match(/\$[^$]+\$|\\[([]|\\[a-zA-Z]+|\{\{.*\}\}|^\s*\|.*\|\s*$/);
       if (raw) wrong.push(`shown raw: ${raw[0].slice(0, 80)}`);
     }
 

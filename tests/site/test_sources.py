@@ -85,17 +85,22 @@ def test_an_unknown_placeholder_is_an_error(project):
         Sources(project).pages()
 
 
-def test_a_ledger_without_findings_is_an_error(project):
+def test_a_ledger_that_is_missing_or_without_findings_is_an_error(project):
     path = project / "figures/03_sample.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"figures": ["03_drop"]}))
-    with pytest.raises(ValueError, match="03_sample: its ledger names figures without findings"):
+    with pytest.raises(ValueError, match="03_sample has no ledger"):
+        Sources(project).pages()
+    path.unlink()
+    with pytest.raises(ValueError, match="03_sample has no ledger"):
         Sources(project).pages()
 
 
 def test_a_notebook_as_a_page(project):
     page = Sources(project).pages()[0]["notebooks/03_sample.md"]
     head = '---\ndescription: "C03: the |mean|. Source: a paper."\nimage: 03_drop\n---\n\n# 03 · Sample\n\n'
-    links = "See [notebook 07](/notebooks/07_sample.md), [03](03_sample.md#x), [arXiv 2310.07891](https://arxiv.org/abs/"
+    links = (
+        "See [notebook 07](/notebooks/07_sample.md), [03](03_sample.md#x), [arXiv 2310.07891](https://arxiv.org/abs/"
+    )
     assert page.startswith(head + links)
     assert "\n\n```{code-block} python\n:class: input\n\nprint(1)\n```\n\n" in page
     assert "\n\n```{code-block} none\n:class: output\n\n1\n```\n\n" in page

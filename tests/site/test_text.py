@@ -13,6 +13,11 @@ NAMES = ["06_staircase", "07_gains"]
         ("see notebook 07.", "see [notebook 07](/notebooks/07_gains.md)."),
         ("Notebook 06_staircase says", "[Notebook 06_staircase](/notebooks/06_staircase.md) says"),
         ("**06_staircase**", "[**06_staircase**](/notebooks/06_staircase.md)"),
+        (
+            "notebooks 06, 07 and 42",
+            "notebooks [06](/notebooks/06_staircase.md), [07](/notebooks/07_gains.md) and 42",
+        ),
+        ("notebook 06, 0.5 and 07.5", "[notebook 06](/notebooks/06_staircase.md), 0.5 and 07.5"),
         ("notebook 42", "notebook 42"),
         ("[notebook 06](x.md) stays", "[notebook 06](x.md) stays"),
         ("`notebook 06` and $arXiv 2310.07891$", "`notebook 06` and $arXiv 2310.07891$"),
@@ -23,7 +28,7 @@ NAMES = ["06_staircase", "07_gains"]
 )
 def test_mentions_become_links(written, expected):
     assert text.linked(written, NAMES) == expected
-    assert text.linked(expected, NAMES) == expected
+    assert text.linked(expected, NAMES) == expected  # what is a link stays one
 
 
 def test_links_to_notebooks_lead_to_pages():

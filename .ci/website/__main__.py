@@ -17,7 +17,8 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
     local = tools.mathjax(SOURCE / "static/mathjax")
     Sources(".").write(SOURCE, mathjax=local)
-    subprocess.run([python, "-m", "sphinx", "-q", "-b", "html", str(SOURCE), str(SITE)], check=True)
+    sphinx = [python, "-m", "sphinx", "-q", "-b", "html", "-d", str(SOURCE / ".doctrees")]
+    subprocess.run([*sphinx, str(SOURCE), str(SITE)], check=True)
     print(f"the site is ready: open {SITE}/index.html")
 
 

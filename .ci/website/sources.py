@@ -28,7 +28,7 @@ class Sources:
 
     @cached_property
     def books(self):
-        """The ledgers of these notebooks, in their order. Raises ValueError where one is missing or without findings."""
+        """The ledgers of these notebooks, in their order. Raises ValueError for one missing or without findings."""
         books = {book["notebook"]: book for book in ledgers(self.root / "figures")}
         for name in self.notebooks:
             if not isinstance(books.get(name, {}).get("figures"), dict):

@@ -35,10 +35,7 @@
 
   const tables = [...document.querySelectorAll("article table.docutils")];
   tables.forEach(label);
-  new ResizeObserver((entries) => entries.forEach((entry) => entry.target.querySelectorAll("table").forEach(fit))).observe(
-    document.querySelector("article"),
-  );
-  document.addEventListener("toggle", (event) => event.target.querySelectorAll("table").forEach(fit), true);
-  window.MathJax?.startup?.promise?.then(() => tables.forEach(fit));
+  // The article's size changes with the screen's, with an opened fold and with every formula that is set.
+  new ResizeObserver(() => tables.forEach(fit)).observe(document.querySelector("article"));
   if (matchMedia("(max-width: 46em)").matches) document.querySelectorAll("article .input").forEach(fold);
 })();

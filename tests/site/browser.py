@@ -24,7 +24,7 @@ BAD = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", 
 def browser():
     binary = tools.chromium()
     if not binary:
-        pytest.fail("there is no Chromium or Chrome on the PATH; CHROMIUM can name one")
+        pytest.exit("there is no Chromium or Chrome on the PATH; CHROMIUM can name one", returncode=1)
     with Chromium(binary) as browser:
         browser.call("Page.addScriptToEvaluateOnNewDocument", source=CHECKS)
         yield browser

@@ -7,6 +7,7 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
 WINGS = {"theory", "simulate"}
+PACKAGES = ["onestep", "onestep/theory", "onestep/simulate", "onestep/report", "runner", "../.ci/website"]
 
 
 def places(path, root=LIBRARY):
@@ -65,7 +66,7 @@ def test_twins_bear_one_name():
     assert simulate - alone == theory - {"equivalent"}
 
 
-@pytest.mark.parametrize("package", ["onestep", "onestep/theory", "onestep/simulate", "onestep/report", "runner"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_each_package_maps_its_rooms(package):
     folder = LIBRARY / package
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))

@@ -18,7 +18,7 @@ export MALLOC_TRIM_THRESHOLD_ = 1073741824
 .PHONY: help figures test unit seeds notebooks bench lint format lock site site-test clean venv
 
 help:
-	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large]"
+	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, about a minute"
 	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
@@ -34,7 +34,7 @@ venv:
 	@.ci/venv
 
 figures: venv
-	@$(PY) -m runner --preset "$(PRESET)" $(NB)
+	@$(PY) -m runner --preset "$(PRESET)" $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(NB)
 
 # loadfile keeps the cells of a notebook together and in order
 test: venv

@@ -169,7 +169,6 @@ def test_what_cannot_be_written_or_reached_is_said_before_starting(project, caps
     monkeypatch.setattr("onestep.simulate.replicates.PATIENCE", 0.2)
     assert project.run("--scheduler", "tcp://127.0.0.1:9") == 2
     assert "scheduler tcp://127.0.0.1:9: does not answer" in capsys.readouterr().err
-    (project / "figures").rmdir()
     (project / "figures").write_text("in the way")
     assert project.run() == 2
     assert "figures cannot be written: File exists" in capsys.readouterr().err

@@ -34,6 +34,7 @@ from numpy.polynomial import hermite_e
 
 from ..problem import Problem
 
+TERMS = {"square": True, "cubic": True, "cross": True, "coherent": True}
 STEP_NOISE = ("correlated", "isotropic", "absent")
 _RANK = 1e-7  # relative size of the directions of μ1 kept: the losses feel the square of what is dropped
 
@@ -196,10 +197,10 @@ class Modes:
     left: np.ndarray
 
 
-def modes(mu1, pz, pu):
+def modes(mu1, pz, pu, floor=0.0):
     """`Modes` of mu1 (U, Z) under the weights pz (Z,) and pu (U,)."""
     left, size, right = np.linalg.svd((mu1 * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
-    keep = size > _RANK * size[0]
+    keep = size > _RANK * max(size[0], floor)
     c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
     rows = mu1.T @ (right[keep].T * np.sqrt(pu)[:, None] / size[keep])
     return Modes(c, rows, left[:, keep])
@@ -219,6 +220,9 @@ class Features:
     batch: FirstBatch
     units: Units
     modes: Modes
+    cross: np.ndarray
+    curved: Modes
+    muh: np.ndarray
     z: np.ndarray
     pz: np.ndarray
     mu0: np.ndarray
@@ -226,8 +230,34 @@ class Features:
     bend: np.ndarray
     h0: np.ndarray
     h1: np.ndarray
+    h2: np.ndarray
     unseen: np.ndarray
     away: float
+
+    def shape(self):
+        """Sigma_u in the plane of beta-hat and zeta over r^2: (2, 2, U)."""
+        b, un = self.batch, self.units
+        A = b.mean.size
+        m2 = b.moment(2)
+        root = sqrt(b.phi * m2)
+        M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
+        M[:A, :A], C[:A, :A] = b.pair @ b.y, b.pair @ b.y**2
+        M[:A, A] = M[A, :A] = b.phi * (b.along @ b.y**2) / root
+        C[:A, A] = C[A, :A] = b.phi * (b.along @ b.y**3) / root
+        M[A, A], C[A, A] = b.phi * b.moment(3) / m2, m2 + b.phi * b.moment(4) / m2
+        hat = np.append(b.cosine, sqrt(b.phi * m2 / b.D))
+        zeta = (np.eye(A + 1)[0] - b.cosine[0] * hat) / self.away
+        plane = np.array([hat, zeta])
+        forms = [plane @ X @ plane.T for X in (np.eye(A + 1), M, M @ M + b.phi * C, C)]
+        return np.einsum("kab,ku->abu", np.array(forms), un.mix)
+
+    @property
+    def D2(self):
+        return self.p.d * (self.p.d + 1) / 2 - 1
+
+    @property
+    def M2(self):
+        return max(self.p.d * (self.p.d - 1) / 2 - 1, 0.0)
 
     @cached_property
     def scale(self):
@@ -266,11 +296,19 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     z, pz = trapezoid(order, strip)
     hidden = units(p, eta, batch, values, step_noise, order, strip)
     mu0, mu1, mu2sq, bend = conditional_moments(p.student, hidden.u, z, hidden.rr)
+    muh = sqrt(2) * hidden.rr[:, None] * bend
+    mu2sq = np.maximum(mu2sq - muh**2, 0.0)
     away = sqrt((batch.phi * batch.moment(2) + np.sum(batch.mean[1:] ** 2)) / batch.D)
     h0, h1, square = p.target.moments(batch.cosine[0] * z, np.full(z.shape, away))
-    unseen = np.maximum(square - h0**2 - h1**2, 0) + p.noise**2
-    shared = modes(mu1, pz, hidden.chance)
-    return Features(p, batch, hidden, shared, z, pz, mu0, mu2sq, bend, h0, h1, unseen, away)
+    g, w = p.target.nodes(batch.cosine[0] * z, np.full(z.shape, away))
+    h2 = (w * p.target((batch.cosine[0] * z)[:, None] + away * g) * (g**2 - 1)).sum(-1) / sqrt(2)
+    unseen = np.maximum(square - h0**2 - h1**2 - h2**2, 0) + p.noise**2
+    size = sqrt(p.d / (p.d * (p.d + 1) / 2 - 1 + (p.d == 1)))
+    both = modes(np.concatenate([mu1, size * z * muh]), pz, np.concatenate([hidden.chance, hidden.chance]))
+    U = hidden.u.size
+    shared, cross = Modes(both.c[:U], both.rows, both.left), both.c[U:] * TERMS["cross"]
+    curved = modes(muh, pz, hidden.chance, 1.0)
+    return Features(p, batch, hidden, shared, cross, curved, muh, z, pz, mu0, mu2sq, bend, h0, h1, h2, unseen, away)
 
 
 def conditional_moments(f, u, z, rr):
@@ -312,6 +350,7 @@ def pencil(f: Features, now: Solution, omega):
     g = f.pz * omega / (1 + omega * now.kappa)
     gamma_inv = np.linalg.inv((rows.T * g) @ rows)
     A = (f.p.N / f.p.d) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
+    A[0] = A[0] + (f.p.N / f.p.d) * (f.cross.T * (f.units.chance * now.q)) @ f.cross
     one, none = np.eye(R), np.zeros((R, R))
     bare = np.block([[np.linalg.inv(gamma_inv + A[0]), none], [none, -A[2]]])
     y = f.batch.y[:, None, None]
@@ -332,11 +371,24 @@ def update(f: Features, state, omega):
     trace = [G, -batch.phi * G @ means[1] @ G, None, batch.moment(2) * G - batch.phi * G @ means[2] @ G]
     trace = np.array([trace[0][:R, :R], trace[1][:R, :R], -S[R:, R:], trace[3][:R, :R]])  # of T, MT, M²T, CT
     seen = (f.units.mix * np.sum(c @ trace * c, axis=-1)).sum(0)
+    seen = seen + np.sum(f.cross @ trace[0] * f.cross, axis=-1)
+    bent, kept = _curved(f, now, at.g)
+    seen = seen + f.M2 / f.D2 * np.sum(f.curved.c @ bent * f.curved.c, axis=-1)
     new_q = 1 / (p.ridge + f.mu2sq @ at.g + seen)
     linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_zz)/g_z in the modes
     noise = (f.units.chance * now.q) @ f.mu2sq
     new_kappa = (p.N / p.n) * noise + (p.d / p.n) * np.sum(rows @ linear * rows, axis=1)
+    new_kappa = new_kappa + f.M2 / p.n * np.sum(f.curved.rows @ kept * f.curved.rows, axis=1)
     return f.scale * np.concatenate([np.log(new_kappa), np.log(new_q), means[0].ravel()])
+
+
+def _curved(f, now, g, scale=1.0):
+    """In the modes of mu_h: (Gamma^-1 + A)^-1 and (1 - T_2)/g, T_2 = [I + (N/D2)<q m_h m_h^T>]^-1."""
+    c, rows = f.curved.c, f.curved.rows
+    A = (f.p.N / f.D2) * (c.T * (f.units.chance * now.q * scale)) @ c
+    gamma = (rows.T * g) @ rows
+    kept = A @ np.linalg.inv(np.eye(len(A)) + gamma @ A)
+    return gamma - gamma @ kept @ gamma, kept
 
 
 @dataclass(frozen=True)
@@ -395,28 +447,51 @@ def training_loss(f: Features, state, omega):
     now = f.solution(state)
     at = pencil(f, now, omega)
     known, root = directions(f, at), np.sqrt(at.g)
-    top, spikes, corner = _mean_part(f, now, known, root)
+    sh = f.shape() if TERMS["coherent"] else np.eye(2)[:, :, None] * np.ones(f.units.u.size)
+    top, spikes, corner = _mean_part(f, now, known, root, sh)
     linear = root * f.h1 / f.away
     mean = root * f.h0 - f.z * (known.leak[0] @ linear)
     along = np.zeros(f.units.u.size)
+    strength = np.sqrt(f.p.N * f.units.chance * now.q)
+    bent = root * f.h2
+    T2 = np.eye(f.z.size) - (f.curved.rows * root[:, None]) @ _curved(f, now, at.g, sh[1, 1] ** 2)[1] @ (f.curved.rows * root[:, None]).T
+    if TERMS["coherent"]:
+        Tz = known.seen[0][0] / f.away**2
+        P1 = (f.muh * root * f.z * (sqrt(2) / f.p.d * sh[0, 1])[:, None]).T * strength
+        P2 = (f.muh * root * ((sh[1, 1] - 1) / f.p.d)[:, None]).T * strength
+        spikes = spikes + (f.muh * root * (f.z**2 - 1) / sqrt(2) * ((sh[0, 0] - 1) / f.p.d)[:, None]).T * strength
+        corner = corner + P1.T @ Tz @ P1 + P2.T @ T2 @ P2
+        along = along - P1.T @ Tz @ (root * f.h1) - P2.T @ T2 @ bent
     if len(known.seen) == 2:  # w_i has mean a_i along W0ᵀa, which β̂ knows: no generic sum of weights any more
         strength = np.sqrt(f.p.N * f.units.chance * now.q)
         start = ((f.modes.c @ f.modes.rows.T) * root).T * (strength * f.units.overlap)
         spikes = spikes - f.z[:, None] * (known.leak[1] @ start)
         corner = corner + start.T @ (known.seen[1][1] - known.generic) @ start
-        along = -start.T @ known.seen[1][0] @ linear
+        along = along - start.T @ known.seen[1][0] @ linear
     # (top + spikes corner⁻¹ spikesᵀ)⁻¹ as one system, nothing squared: spikes reach √N
     system = np.block([[top, spikes], [spikes.T, -corner]])
     target = np.concatenate([mean, along])
-    return (at.g * f.unseen).sum() + linear @ known.seen[0][0] @ linear + target @ np.linalg.solve(system, target)
+    quadratic = bent @ T2 @ bent
+    return (at.g * f.unseen).sum() + quadratic + linear @ known.seen[0][0] @ linear + target @ np.linalg.solve(system, target)
 
 
-def _mean_part(f, now, known, root):
+def _mean_part(f, now, known, root, sh):
     """The functions of z that units add up to: what they share (Z, Z), spikes μ0 (Z, U), and what they cost (U, U)."""
     ratio, share = f.p.N / f.p.d, f.units.chance * now.q
     one, bend = np.eye(f.z.size), f.bend * root
-    top = one + f.z[:, None] * (known.inverse - one) * f.z
+    fold = f.muh * root * f.z * TERMS["cross"]
+    cross = f.p.N / f.D2 * (fold.T * share) @ fold
+    top = one + f.z[:, None] * (known.inverse - one - cross) * f.z
     top = top + 2 * ratio * (bend.T * (share * f.units.norm_spread)) @ bend
+    if TERMS["square"]:
+        fold = f.muh * root * (f.z**2 - 1) / sqrt(2)
+        top = top + f.p.N / f.D2 * (fold.T * (share * sh[0, 0] ** 2)) @ fold
+    if TERMS["cubic"]:
+        c = f.p.student.coefficients(3)
+        stretch = 2 * 6 * c[3] / c[1] * f.units.u[:, None] * bend
+        tilt = (f.modes.c @ f.modes.rows.T) * root * f.z
+        both = (stretch.T * (share / np.sqrt(f.units.rr))) @ tilt
+        top = top + ratio * (both + both.T + (stretch.T * share) @ stretch)
     spikes = (f.mu0 * root).T * np.sqrt(f.p.N * share)
     swell = np.sqrt(share)[:, None] * f.units.rr[:, None] * bend  # of all units at once, with the length of x
     return top, spikes, np.eye(f.units.u.size) + 2 * ratio * swell @ swell.T

@@ -125,30 +125,32 @@ def trapezoid(order, strip):
 
 @dataclass(frozen=True)
 class Units:
-    """Hidden units on the nodes of their readout weight; all fields (U,) but mix.
+    """Hidden units on nodes of (readout weight, fluctuation of the spike, length).
 
-    chance : weights of the nodes.  move : η a.  u : spike.  rr : r².  overlap : mean of ωᵀe/r, e along W0ᵀa.
-    mix : (4, U), Σ_u/r² = mix · (I, M, M², C).  norm_spread : (d/2) Var ‖ω‖², see `norm_spread`.
+    chance : weights.  move : eta a.  u : spike, fluctuation included.  rr : r^2 of the part orthogonal to beta-hat.
+    mean_rr : its mean over units of one readout weight.   overlap.  mix.
     """
 
     chance: np.ndarray
     move: np.ndarray
     u: np.ndarray
+    mean_u: np.ndarray
     rr: np.ndarray
+    mean_rr: np.ndarray
     overlap: np.ndarray
     mix: np.ndarray
-    norm_spread: np.ndarray
+    shape: np.ndarray
 
 
-def units(p: Problem, eta, batch, values, step_noise, order, strip):
-    """`Units` for equally likely `values` of √N a, or `order` nodes of a Gaussian readout when None."""
+def units(p: Problem, eta, batch, away, values, step_noise, order, strip):
     a, chance = trapezoid(order, strip) if values is None else (values, np.full(values.size, 1 / values.size))
     a = a / sqrt(p.N)
     f, m2 = p.student, batch.moment(2)
-    c1, c2 = f.linear, f.coefficients(2)[2]
+    c = f.coefficients(3)
+    c1, c2 = f.linear, c[2]
     u = eta * c1 * sqrt(batch.D) * a
     if p.initial_output == "full":
-        u = u - c1 * a / sqrt(batch.D)  # w_i overlaps with W0ᵀa by a_i, and β contains -c_1 W0ᵀa
+        u = u - c1 * a / sqrt(batch.D)
     t = 2 * c2 * eta * a
     v = (eta * a) ** 2 * batch.phi * max(0.0, f.slope_second_moment - c1**2 - 4 * c2**2)
     if step_noise == "absent":
@@ -158,7 +160,61 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     if step_noise == "isotropic":
         mix = np.array([[1.0], [0.0], [0.0], [0.0]]) + 0 * t
     spread = norm_spread(p, batch, eta * a) if step_noise == "correlated" else _initial_spread(p, rr)
-    return Units(chance, eta * a, u, rr, a / np.sqrt(rr), mix, spread)
+    sh = plane(batch, away, mix)
+    sd = np.sqrt(rr * sh[0, 0] / p.d)
+    back = (1 + t * plane_M(batch)) / np.sqrt(rr * sh[0, 0])
+    kappa = 6 * c[3] / c1 * u / sqrt(p.d) * back * (step_noise == "correlated")
+    # nodes: (+-sqrt3, 0) w 1/6, (0, +-sqrt1.5) w 1/3
+    base = rr * (1 - sh[0, 0] / p.d)
+    e = np.array([-sqrt(3), 0, 0, sqrt(3)])
+    h = np.array([0, -sqrt(1.5), sqrt(1.5), 0])
+    w = np.array([1, 2, 2, 1]) / 6
+    bound = (e**2 - 1)[:, None] * (back**2 / p.d) * (p.first_layer == "sphere")
+    rrs = base * (1 + 2 * kappa * e[:, None]) + np.sqrt(2 * spread / p.d) * h[:, None] - bound
+    rrs = np.maximum(rrs, 0.05 * rr)
+    us = u + sd * e[:, None]
+    tile = lambda x: np.tile(x, 4)
+    return Units(
+        np.outer(w, chance).ravel(), tile(eta * a), us.ravel(), tile(u), rrs.ravel(), tile(rr), tile(a / np.sqrt(rr)),
+        np.tile(mix, (1, 4)), np.tile(sh, (1, 1, 4)),
+    )
+
+
+def _plane_forms(b, away):
+    A = b.mean.size
+    m2 = b.moment(2)
+    root = sqrt(b.phi * m2)
+    M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
+    M[:A, :A], C[:A, :A] = b.pair @ b.y, b.pair @ b.y**2
+    M[:A, A] = M[A, :A] = b.phi * (b.along @ b.y**2) / root
+    C[:A, A] = C[A, :A] = b.phi * (b.along @ b.y**3) / root
+    M[A, A], C[A, A] = b.phi * b.moment(3) / m2, m2 + b.phi * b.moment(4) / m2
+    hat = np.append(b.cosine, sqrt(b.phi * m2 / b.D))
+    zeta = (np.eye(A + 1)[0] - b.cosine[0] * hat) / away
+    pl = np.array([hat, zeta])
+    return np.array([pl @ X @ pl.T for X in (np.eye(A + 1), M, M @ M + b.phi * C, C)])
+
+
+def plane(b, away, mix):
+    """Sigma_u in the plane of beta-hat and zeta over r^2: (2, 2, U)."""
+    return np.einsum("kab,ku->abu", _plane_forms(b, away), mix)
+
+
+def plane_M(b):
+    return _plane_forms(b, 1.0)[1, 0, 0]
+
+
+def pair_traces(b):
+    """(1/d) tr of products of (I, M, M^2, C), (4, 4)."""
+    phi, (m2, m3, m4) = b.phi, (b.moment(j) for j in (2, 3, 4))
+    return np.array(
+        [
+            [1, 0, phi * m2, m2],
+            [0, phi * m2, phi**2 * m3, phi * m3],
+            [phi * m2, phi**2 * m3, phi**3 * m4 + 2 * phi**2 * m2**2, phi**2 * m4 + phi * m2**2],
+            [m2, phi * m3, phi**2 * m4 + phi * m2**2, phi * m4 + m2**2],
+        ]
+    )
 
 
 def _initial_spread(p, rr):
@@ -208,56 +264,23 @@ def modes(mu1, pz, pu, floor=0.0):
 
 @dataclass(frozen=True)
 class Features:
-    """The equivalent Gaussian features at one step size, and the label, on fixed nodes.
-
-    z, pz : (Z,) nodes of β̂ᵀx and their weights.
-    mu0, mu2sq, bend : (U, Z), μ0, μ2² and ∂μ0/∂r².
-    h0, h1, unseen : (Z,), E[y|z], E[ζy|z] for the teacher's direction ζ orthogonal to β̂, and Var(y|z) - h1².
-    away : sine of the angle between β̂ and the teacher's direction.
-    """
-
     p: Problem
     batch: FirstBatch
     units: Units
     modes: Modes
-    cross: np.ndarray
-    curved: Modes
-    muh: np.ndarray
+    other: dict
     z: np.ndarray
+    chi: np.ndarray
     pz: np.ndarray
-    mu0: np.ndarray
-    mu2sq: np.ndarray
-    bend: np.ndarray
-    h0: np.ndarray
-    h1: np.ndarray
-    h2: np.ndarray
+    m: np.ndarray
+    noise: np.ndarray
+    t: np.ndarray
     unseen: np.ndarray
     away: float
 
-    def shape(self):
-        """Sigma_u in the plane of beta-hat and zeta over r^2: (2, 2, U)."""
-        b, un = self.batch, self.units
-        A = b.mean.size
-        m2 = b.moment(2)
-        root = sqrt(b.phi * m2)
-        M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
-        M[:A, :A], C[:A, :A] = b.pair @ b.y, b.pair @ b.y**2
-        M[:A, A] = M[A, :A] = b.phi * (b.along @ b.y**2) / root
-        C[:A, A] = C[A, :A] = b.phi * (b.along @ b.y**3) / root
-        M[A, A], C[A, A] = b.phi * b.moment(3) / m2, m2 + b.phi * b.moment(4) / m2
-        hat = np.append(b.cosine, sqrt(b.phi * m2 / b.D))
-        zeta = (np.eye(A + 1)[0] - b.cosine[0] * hat) / self.away
-        plane = np.array([hat, zeta])
-        forms = [plane @ X @ plane.T for X in (np.eye(A + 1), M, M @ M + b.phi * C, C)]
-        return np.einsum("kab,ku->abu", np.array(forms), un.mix)
-
-    @property
-    def D2(self):
-        return self.p.d * (self.p.d + 1) / 2 - 1
-
-    @property
-    def M2(self):
-        return max(self.p.d * (self.p.d - 1) / 2 - 1, 0.0)
+    def dim(self, k):
+        d = self.p.d - 1
+        return 1.0 if k == 0 else d if k == 1 else d * (d + 1) / 2 - 1 if k == 2 else d * (d - 1) * (d + 4) / 6
 
     @cached_property
     def scale(self):
@@ -290,37 +313,58 @@ class Solution:
     left: np.ndarray
 
 
+DEG = 3
+
+
+def sphere_rule(f, mean, std, d, step=0.3, reach=6.0):
+    if not f.kinks:
+        g = np.arange(-reach, reach + step / 2, step)
+        w = np.ones_like(g)
+    else:
+        lo = -np.minimum(reach, sqrt(d)) * np.ones(mean.shape)[..., None]
+        at = np.stack([np.clip((k - mean) / std, lo[..., 0], -lo[..., 0]) for k in f.kinks], -1)
+        edges = np.concatenate([lo, np.sort(at, -1), -lo], -1)
+        x, wx = np.polynomial.legendre.leggauss(24)
+        width = np.diff(edges, axis=-1)[..., None]
+        g = (edges[..., :-1, None] + width * (x + 1) / 2).reshape(*mean.shape, -1)
+        w = (width * wx / 2).reshape(*mean.shape, -1)
+    inside = np.minimum(g**2 / d, 1 - 1e-12)
+    w = w * np.exp((d - 3) / 2 * np.log1p(-inside)) * (g**2 < d)
+    return g, w / w.sum(-1, keepdims=True)
+
+
+def harmonics(s, d):
+    """P_0..P_3 orthonormal for one coordinate of a direction uniform on the sphere of radius sqrt d."""
+    four, six = 3 * d / (d + 2), 15 * d**2 / ((d + 2) * (d + 4))
+    P3 = s**3 - four * s
+    return [np.ones_like(s), s, (s**2 - 1) / sqrt(four - 1), P3 / sqrt(six - four**2)]
+
+
+def expand(f, mean, std, d):
+    """E[f P_k], k = 0..DEG and the rest's second moment."""
+    g, w = sphere_rule(f, mean, std, d)
+    values = f(mean[..., None] + std[..., None] * g)
+    weighted = w * values
+    coefficients = np.array([(weighted * P).sum(-1) for P in harmonics(g, d)[: DEG + 1]])
+    rest = (weighted * values).sum(-1) - (coefficients**2).sum(0)
+    return coefficients, np.maximum(rest, 0)
+
+
 def features(p: Problem, eta, batch, values, step_noise, order):
-    """`Features` after a step eta on `order` nodes in z; the other arguments as for `units`."""
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
     z, pz = trapezoid(order, strip)
-    hidden = units(p, eta, batch, values, step_noise, order, strip)
-    mu0, mu1, mu2sq, bend = conditional_moments(p.student, hidden.u, z, hidden.rr)
-    muh = sqrt(2) * hidden.rr[:, None] * bend
-    mu2sq = np.maximum(mu2sq - muh**2, 0.0)
     away = sqrt((batch.phi * batch.moment(2) + np.sum(batch.mean[1:] ** 2)) / batch.D)
-    h0, h1, square = p.target.moments(batch.cosine[0] * z, np.full(z.shape, away))
-    g, w = p.target.nodes(batch.cosine[0] * z, np.full(z.shape, away))
-    h2 = (w * p.target((batch.cosine[0] * z)[:, None] + away * g) * (g**2 - 1)).sum(-1) / sqrt(2)
-    unseen = np.maximum(square - h0**2 - h1**2 - h2**2, 0) + p.noise**2
-    size = sqrt(p.d / (p.d * (p.d + 1) / 2 - 1 + (p.d == 1)))
-    both = modes(np.concatenate([mu1, size * z * muh]), pz, np.concatenate([hidden.chance, hidden.chance]))
-    U = hidden.u.size
-    shared, cross = Modes(both.c[:U], both.rows, both.left), both.c[U:] * TERMS["cross"]
-    curved = modes(muh, pz, hidden.chance, 1.0)
-    return Features(p, batch, hidden, shared, cross, curved, muh, z, pz, mu0, mu2sq, bend, h0, h1, h2, unseen, away)
-
-
-def conditional_moments(f, u, z, rr):
-    """μ0, μ1, μ2² and ∂μ0/∂r² at spikes u (U,), inputs z (Z,) and lengths r² = rr (U,); each (U, Z)."""
-    mean, r = u[:, None] * z, np.sqrt(rr)[:, None]
-    g, w = f.nodes(mean, np.broadcast_to(r, mean.shape))
-    values = f(mean[..., None] + r[..., None] * g)
-    weighted = w * values
-    mu0, mu1 = weighted.sum(-1), (weighted * g).sum(-1)
-    second = (weighted * values).sum(-1)
-    bend = ((weighted * g * g).sum(-1) - mu0) / (2 * r**2)
-    return mu0, mu1, np.maximum(second - mu0**2 - mu1**2, 0), bend
+    hidden = units(p, eta, batch, away, values, step_noise, order, strip)
+    d = p.d - 1
+    root = np.sqrt((4 / d) ** 2 + 8 / d)
+    lo, hi = (4 / d - root) / 2, (4 / d + root) / 2
+    chi = np.sqrt(1 + np.array([lo, hi]))
+    pc = np.array([hi, -lo]) / (hi - lo)
+    z, chi, pz = np.repeat(z, 2), np.tile(chi, z.size), np.outer(pz, pc).ravel()
+    m, noise = expand(p.student, hidden.u[:, None] * z, np.sqrt(hidden.rr)[:, None] * chi, d)
+    t, unseen = expand(p.target, batch.cosine[0] * z, away * chi, d)
+    other = {k: modes(m[k], pz, hidden.chance, 1e-3 if k else 0.0) for k in (0, *range(2, DEG + 1))}
+    return Features(p, batch, hidden, modes(m[1], pz, hidden.chance), other, z, chi, pz, m, noise, t, unseen + p.noise**2, away)
 
 
 @dataclass(frozen=True)
@@ -349,8 +393,7 @@ def pencil(f: Features, now: Solution, omega):
     R, c, rows = f.modes.c.shape[1], f.modes.c, f.modes.rows
     g = f.pz * omega / (1 + omega * now.kappa)
     gamma_inv = np.linalg.inv((rows.T * g) @ rows)
-    A = (f.p.N / f.p.d) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
-    A[0] = A[0] + (f.p.N / f.p.d) * (f.cross.T * (f.units.chance * now.q)) @ f.cross
+    A = (f.p.N / f.dim(1)) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
     one, none = np.eye(R), np.zeros((R, R))
     bare = np.block([[np.linalg.inv(gamma_inv + A[0]), none], [none, -A[2]]])
     y = f.batch.y[:, None, None]
@@ -371,23 +414,23 @@ def update(f: Features, state, omega):
     trace = [G, -batch.phi * G @ means[1] @ G, None, batch.moment(2) * G - batch.phi * G @ means[2] @ G]
     trace = np.array([trace[0][:R, :R], trace[1][:R, :R], -S[R:, R:], trace[3][:R, :R]])  # of T, MT, M²T, CT
     seen = (f.units.mix * np.sum(c @ trace * c, axis=-1)).sum(0)
-    seen = seen + np.sum(f.cross @ trace[0] * f.cross, axis=-1)
-    bent, kept = _curved(f, now, at.g)
-    seen = seen + f.M2 / f.D2 * np.sum(f.curved.c @ bent * f.curved.c, axis=-1)
-    new_q = 1 / (p.ridge + f.mu2sq @ at.g + seen)
+    noise = (f.units.chance * now.q) @ f.noise
     linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_zz)/g_z in the modes
-    noise = (f.units.chance * now.q) @ f.mu2sq
-    new_kappa = (p.N / p.n) * noise + (p.d / p.n) * np.sum(rows @ linear * rows, axis=1)
-    new_kappa = new_kappa + f.M2 / p.n * np.sum(f.curved.rows @ kept * f.curved.rows, axis=1)
+    new_kappa = (p.N / p.n) * noise + f.dim(1) / p.n * np.sum(rows @ linear * rows, axis=1)
+    for k, md in f.other.items():
+        bent, kept = _resolved(f, k, now, at.g)
+        seen = seen + np.sum(md.c @ bent * md.c, axis=-1)
+        new_kappa = new_kappa + f.dim(k) / p.n * np.sum(md.rows @ kept * md.rows, axis=1)
+    new_q = 1 / (p.ridge + f.noise @ at.g + seen)
     return f.scale * np.concatenate([np.log(new_kappa), np.log(new_q), means[0].ravel()])
 
 
-def _curved(f, now, g, scale=1.0):
-    """In the modes of mu_h: (Gamma^-1 + A)^-1 and (1 - T_2)/g, T_2 = [I + (N/D2)<q m_h m_h^T>]^-1."""
-    c, rows = f.curved.c, f.curved.rows
-    A = (f.p.N / f.D2) * (c.T * (f.units.chance * now.q * scale)) @ c
+def _resolved(f, k, now, g, scale=1.0):
+    """In the modes of degree k: (Gamma^-1 + A)^-1 and (1 - T)/g, T = [I + (N/D)<q m m^T>]^-1."""
+    c, rows = f.other[k].c, f.other[k].rows
+    A = (f.p.N / f.dim(k)) * (c.T * (f.units.chance * now.q * scale)) @ c
     gamma = (rows.T * g) @ rows
-    kept = A @ np.linalg.inv(np.eye(len(A)) + gamma @ A)
+    kept = np.linalg.inv(np.linalg.inv(A) + gamma)
     return gamma - gamma @ kept @ gamma, kept
 
 
@@ -447,51 +490,43 @@ def training_loss(f: Features, state, omega):
     now = f.solution(state)
     at = pencil(f, now, omega)
     known, root = directions(f, at), np.sqrt(at.g)
-    sh = f.shape() if TERMS["coherent"] else np.eye(2)[:, :, None] * np.ones(f.units.u.size)
-    top, spikes, corner = _mean_part(f, now, known, root, sh)
-    linear = root * f.h1 / f.away
-    mean = root * f.h0 - f.z * (known.leak[0] @ linear)
-    along = np.zeros(f.units.u.size)
+    sh, d, Z = f.units.shape, f.p.d, f.z.size
     strength = np.sqrt(f.p.N * f.units.chance * now.q)
-    bent = root * f.h2
-    T2 = np.eye(f.z.size) - (f.curved.rows * root[:, None]) @ _curved(f, now, at.g, sh[1, 1] ** 2)[1] @ (f.curved.rows * root[:, None]).T
+    share = f.units.chance * now.q
+    one = np.eye(Z)
+    bend = f.m[1] * root
+    had = one + f.p.N / f.dim(1) * (bend.T * (share * sh[0, 0])) @ bend
+    top = one + f.z[:, None] * (known.inverse - had) * f.z * TERMS["square"]
+    spikes = (f.m[0] * root).T * strength
+    corner = np.eye(f.units.u.size)
+    linear = root * f.t[1] / f.away
+    mean = root * f.t[0] - f.z * (known.leak[0] @ linear)
+    along = np.zeros(f.units.u.size)
+
+    def T(k, scale=1.0):
+        rows = f.other[k].rows * root[:, None]
+        return one - rows @ _resolved(f, k, now, at.g, scale)[1] @ rows.T
+
+    bent = root * f.t[2]
+    T2 = T(2, sh[1, 1] ** 2)
+    loss = (at.g * f.unseen).sum() + bent @ T2 @ bent
+    for k in range(3, DEG + 1):
+        loss = loss + (root * f.t[k]) @ T(k) @ (root * f.t[k])
     if TERMS["coherent"]:
         Tz = known.seen[0][0] / f.away**2
-        P1 = (f.muh * root * f.z * (sqrt(2) / f.p.d * sh[0, 1])[:, None]).T * strength
-        P2 = (f.muh * root * ((sh[1, 1] - 1) / f.p.d)[:, None]).T * strength
-        spikes = spikes + (f.muh * root * (f.z**2 - 1) / sqrt(2) * ((sh[0, 0] - 1) / f.p.d)[:, None]).T * strength
+        P1 = (f.m[2] * root * f.z / f.chi * (sqrt(2) / d * sh[0, 1])[:, None]).T * strength
+        P2 = (f.m[2] * root * ((sh[1, 1] - 1) / d)[:, None]).T * strength
         corner = corner + P1.T @ Tz @ P1 + P2.T @ T2 @ P2
-        along = along - P1.T @ Tz @ (root * f.h1) - P2.T @ T2 @ bent
-    if len(known.seen) == 2:  # w_i has mean a_i along W0ᵀa, which β̂ knows: no generic sum of weights any more
-        strength = np.sqrt(f.p.N * f.units.chance * now.q)
-        start = ((f.modes.c @ f.modes.rows.T) * root).T * (strength * f.units.overlap)
+        along = along - P1.T @ Tz @ (root * f.t[1]) - P2.T @ T2 @ bent
+    if TERMS["cubic"]:
+        V = (f.m[2] * root).T * strength
+        K = f.units.mix.T @ pair_traces(f.batch) @ f.units.mix - 1
+        corner = corner + K / d * (V.T @ T(2) @ V)
+    if len(known.seen) == 2:
+        start = bend.T * (strength * f.units.overlap)
         spikes = spikes - f.z[:, None] * (known.leak[1] @ start)
         corner = corner + start.T @ (known.seen[1][1] - known.generic) @ start
         along = along - start.T @ known.seen[1][0] @ linear
-    # (top + spikes corner⁻¹ spikesᵀ)⁻¹ as one system, nothing squared: spikes reach √N
     system = np.block([[top, spikes], [spikes.T, -corner]])
     target = np.concatenate([mean, along])
-    quadratic = bent @ T2 @ bent
-    return (at.g * f.unseen).sum() + quadratic + linear @ known.seen[0][0] @ linear + target @ np.linalg.solve(system, target)
-
-
-def _mean_part(f, now, known, root, sh):
-    """The functions of z that units add up to: what they share (Z, Z), spikes μ0 (Z, U), and what they cost (U, U)."""
-    ratio, share = f.p.N / f.p.d, f.units.chance * now.q
-    one, bend = np.eye(f.z.size), f.bend * root
-    fold = f.muh * root * f.z * TERMS["cross"]
-    cross = f.p.N / f.D2 * (fold.T * share) @ fold
-    top = one + f.z[:, None] * (known.inverse - one - cross) * f.z
-    top = top + 2 * ratio * (bend.T * (share * f.units.norm_spread)) @ bend
-    if TERMS["square"]:
-        fold = f.muh * root * (f.z**2 - 1) / sqrt(2)
-        top = top + f.p.N / f.D2 * (fold.T * (share * sh[0, 0] ** 2)) @ fold
-    if TERMS["cubic"]:
-        c = f.p.student.coefficients(3)
-        stretch = 2 * 6 * c[3] / c[1] * f.units.u[:, None] * bend
-        tilt = (f.modes.c @ f.modes.rows.T) * root * f.z
-        both = (stretch.T * (share / np.sqrt(f.units.rr))) @ tilt
-        top = top + ratio * (both + both.T + (stretch.T * share) @ stretch)
-    spikes = (f.mu0 * root).T * np.sqrt(f.p.N * share)
-    swell = np.sqrt(share)[:, None] * f.units.rr[:, None] * bend  # of all units at once, with the length of x
-    return top, spikes, np.eye(f.units.u.size) + 2 * ratio * swell @ swell.T
+    return loss + linear @ known.seen[0][0] @ linear + target @ np.linalg.solve(system, target)

@@ -18,13 +18,14 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from .. import checks
 from ..problem import Problem
 from . import equivalent, staircase
-from .equivalent import STEP_NOISE
+from .first_batch import first_batch
+from .units import STEP_NOISE
 from .random_features import IMAGINARY
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
 _QUADRATURE = 1e-4
-_ORDERS = (26, 39, 58, 87, 130)
+_ORDERS = (18, 26, 39, 58, 87, 130)
 WIDEST = 1e26  # units: rounding of μ0 weighs √N, and from here on it would look like a feature
 
 
@@ -213,7 +214,7 @@ class Family:
 
     @cached_property
     def batch(self):
-        return equivalent.first_batch(self.p, self.phi, self.order)
+        return first_batch(self.p, self.phi, self.order)
 
     def features(self, eta):
         """`equivalent.Features` at step eta."""

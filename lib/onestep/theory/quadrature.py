@@ -1,0 +1,111 @@
+"""Quadrature rules of the every-step theory, and the expansion of a function on a high-dimensional sphere."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.polynomial import hermite_e, legendre
+from scipy.linalg import eigh_tridiagonal
+
+DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
+_SMOOTH, _PANEL, _REACH = 48, 24, 6.0
+
+
+def trapezoid(order, strip):
+    """Trapezoid rule for N(0, 1), cut where its two errors balance for integrands analytic within `strip` of the axis.
+
+    κ(z) and q(u) have poles at such a distance, which Gauss-Hermite quadrature feels more.
+    """
+    x = np.linspace(-1, 1, order) * np.cbrt(2 * np.pi * strip * order)
+    w = np.exp(-(x**2) / 2)
+    return x, w / w.sum()
+
+
+def gauss_hermite(order):
+    """Gauss rule for N(0, 1)."""
+    x, w = hermite_e.hermegauss(order)
+    return x, w / w.sum()
+
+
+def lanczos(y, root, count):
+    """Eigenvalues, eigenvectors and basis of diag(y) in the Krylov space of `root`: a Gauss rule for weights root²."""
+    basis, diagonal, off = [root / np.linalg.norm(root)], [], []
+    while True:
+        v = y * basis[-1]
+        diagonal.append(v @ basis[-1])
+        for _ in range(2):
+            v = v - np.array(basis).T @ (np.array(basis) @ v)
+        if len(diagonal) == count or np.linalg.norm(v) < 1e-9 * np.linalg.norm(y * root):
+            break
+        off.append(np.linalg.norm(v))
+        basis.append(v / off[-1])
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
+    return nodes, vectors, np.array(basis)
+
+
+def length(d):
+    """Two-point rule for χ = ‖x‖/√d, x ~ N(0, I_d): exact for the mean, variance and third moment of χ²."""
+    half = sqrt(4 / d**2 + 2 / d)
+    low, high = 2 / d - half, 2 / d + half
+    return np.sqrt(1 + np.array([low, high])), np.array([high, -low]) / (high - low)
+
+
+@lru_cache(maxsize=64)
+def _gegenbauer(d):
+    """Gauss rule for √d·(one coordinate of a direction uniform on the unit sphere in d >= 3 dimensions)."""
+    k = np.arange(1.0, _SMOOTH)
+    off = np.sqrt(d * k * (k + d - 3) / ((2 * k + d - 2) * (2 * k + d - 4)))
+    nodes, vectors = eigh_tridiagonal(np.zeros(_SMOOTH), off)
+    return nodes, vectors[0] ** 2
+
+
+def zonal(d):
+    """Coefficients of the zonal harmonics P_k, k = 0..3, in powers of s = √d·(a coordinate on the unit sphere); (4, 4).
+
+    They are orthonormal for s of the law of `expand`, whose moments are E s² = 1, E s⁴ = 3d/(d + 2), ….
+    """
+    four, six = 3 * d / (d + 2), 15 * d**2 / ((d + 2) * (d + 4))
+    two, three = 1 / sqrt(four - 1), 1 / sqrt(six - four**2)
+    return np.array([[1, 0, 0, 0], [0, 1, 0, 0], [-two, 0, two, 0], [0, -four * three, 0, three]])
+
+
+def dimensions(d):
+    """Numbers D_k of independent harmonics of degree k = 0..3 on the sphere in d dimensions; (4,)."""
+    return np.array([1.0, d, d * (d + 1) / 2 - 1, d * (d - 1) * (d + 4) / 6])
+
+
+def expand(f, mean, std, d):
+    """E f P_k, k = 0..3, and the second moment of the rest, of f(mean + std·s); P_k and s as for `zonal`.
+
+    f : hermite.Function.  mean, std : arrays of one shape.  Returns arrays (4, *shape) and (*shape).
+    """
+    d = float(d)
+    s, weight = _panels(f.kinks, mean, std, d) if f.kinks else _gegenbauer(d)
+    values = f(mean[..., None] + std[..., None] * s)
+    if f.kinks:
+        moments, rising = [], weight * values
+        square = (rising * values).sum(-1)
+        for _ in range(DEGREES):
+            moments.append(rising.sum(-1))
+            rising = rising * s
+        found = np.tensordot(zonal(d), np.array(moments), 1)
+    else:
+        found = np.moveaxis(values @ (weight * (zonal(d) @ s ** np.arange(DEGREES)[:, None])).T, -1, 0)
+        square = values**2 @ weight
+    return found, np.maximum(square - (found**2).sum(0), 0.0)
+
+
+def _panels(kinks, mean, std, d):
+    """Gauss-Legendre nodes and weights of that law between the kinks of f(mean + std·s); each (*shape, M)."""
+    reach = min(_REACH, sqrt(d))
+    at = np.stack([np.clip((kink - mean) / std, -reach, reach) for kink in kinks], -1)
+    ends = np.full((*mean.shape, 1), reach)
+    edges = np.concatenate([-ends, np.sort(at, -1), ends], -1)
+    x, weight = legendre.leggauss(_PANEL)
+    width = np.diff(edges, axis=-1)[..., None]
+    s = (edges[..., :-1, None] + width * (x + 1) / 2).reshape(*mean.shape, -1)
+    density = np.exp((d - 3) / 2 * np.log1p(-np.minimum(s**2 / d, 1 - 1e-12)))
+    weight = (width * weight).reshape(*mean.shape, -1) * density
+    return s, weight / weight.sum(-1, keepdims=True)

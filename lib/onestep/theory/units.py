@@ -1,0 +1,103 @@
+"""Hidden units after the step: nodes for their readout weight, their actual spike and their length.
+
+The gradient's row i is a_i Xᵀ(y∘σ'(Xw_i))/n. Of σ' the constant c_1 makes the spike along β, the part linear in w_i
+and the rest make
+
+    ω_i = (I + t_i M) w_i + √(v_i/d) C^{1/2} g_i,   t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
+
+of covariance Σ_u/d, Σ_u = (I + tM)² + vC, and of mean square length r² = tr Σ_u/d. At finite d two numbers of a unit
+differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, u_i + β̂ᵀω_i, and the length
+of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by κ_i = 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from ..problem import Problem
+from . import quadrature
+
+STEP_NOISE = ("correlated", "isotropic", "absent")
+# Four nodes exact to third order for the spike's fluctuation e and the length's h: (±√3, 0) and (0, ±√1.5)
+_SPIKE = sqrt(3) * np.array([-1, 0, 0, 1])
+_LENGTH = sqrt(1.5) * np.array([0, -1, 1, 0])
+_WEIGHT = np.array([1, 2, 2, 1]) / 6
+
+
+@dataclass(frozen=True)
+class Units:
+    """Hidden units on U nodes.
+
+    chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
+    overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
+    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  common : (U, U), (1/d) tr Σ_uΣ_v/(r_u r_v)² - 1.
+    """
+
+    chance: np.ndarray
+    spike: np.ndarray
+    length: np.ndarray
+    overlap: np.ndarray
+    mix: np.ndarray
+    plane: np.ndarray
+    common: np.ndarray
+
+
+def units(p: Problem, eta, batch, values, step_noise, order, strip):
+    """`Units` after a step eta on a `FirstBatch`; values : (·,) of √N a, or None for a Gaussian readout."""
+    a, chance = quadrature.trapezoid(order, strip) if values is None else (values, np.full(values.size, 1 / values.size))
+    a = a / sqrt(p.N)
+    c1, c2, c3 = p.student.coefficients(3)[1:]
+    mean = eta * c1 * sqrt(batch.D) * a
+    if p.initial_output == "full":
+        mean = mean - c1 * a / sqrt(batch.D)
+    t = 2 * c2 * eta * a
+    v = (eta * a) ** 2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
+    if step_noise == "absent":
+        t, v = 0 * t, 0 * v
+    square = 1 + t**2 * batch.phi * batch.moment(2) + v * batch.moment(2)
+    mix = np.array([np.ones_like(t), 2 * t, t**2, v]) / square
+    if step_noise == "isotropic":
+        mix = np.eye(4)[:, :1] + 0 * mix
+    plane = np.einsum("kab,ku->abu", batch.plane, mix)
+    along = square * plane[0, 0]  # of Σ_u: d times the variance of β̂ᵀω
+    back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
+    stretch = 6 * c3 / c1 * mean * back / sqrt(p.d) * (step_noise == "correlated")
+    spread = length_spread(p, batch, eta * a) if step_noise == "correlated" else (p.first_layer == "gaussian") * square**2
+
+    e, h = _SPIKE[:, None], _LENGTH[:, None]
+    log = np.sqrt(2 * spread / p.d) / square * h  # exponentials: lengths stay positive and depend smoothly on a_i
+    if p.first_layer == "sphere":  # the longer along β̂, the shorter the rest of w_i
+        log = log - (back**2 / p.d / square) * (e**2 - 1)
+    length = np.sqrt((square - along / p.d) * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e)
+    four = np.tile(np.arange(a.size), e.size)
+    common = mix.T @ batch.traces @ mix - 1
+    return Units(
+        np.outer(_WEIGHT, chance).ravel(),
+        (mean + np.sqrt(along / p.d) * e).ravel(),
+        length.ravel(),
+        (a / np.sqrt(square))[four],
+        mix[:, four],
+        plane[:, :, four],
+        common[np.ix_(four, four)],
+    )
+
+
+def length_spread(p: Problem, batch, move):
+    """(d/2) Var ‖ω_i‖² over w_i for move = η a_i, what follows β̂ᵀw_i left out (it is `Units`' stretch).
+
+    From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g).
+    """
+    g, w = p.student.nodes()
+    k = p.student.derivative(g) - p.student.linear
+    w = w / w.sum()
+    h, kk = g * k - w @ (g * k), k**2 - w @ k**2
+    phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
+    spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
+    spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
+    spread = spread * phi / 2
+    if p.first_layer == "gaussian":  # ‖w_i‖² itself, and the share of the step's norm that follows it
+        spread = spread + (1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2) ** 2
+    return spread

@@ -273,27 +273,25 @@ def training_loss(f: Features, state, omega):
         rows = f.modes[k].rows * root[:, None]
         return one - rows @ resolved(f, k, now, at.g, stretch)[1] @ rows.T
 
-    linear = label[1] / f.batch.away
-    T2, across = left(2, plane[1, 1] ** 2), known.seen[0][0]
-    loss = at.g @ f.unseen + linear @ across @ linear + label[2] @ T2 @ label[2] + label[3] @ left(3) @ label[3]
+    linear = label[1] / f.batch.away  # the label along e_0
+    T2, across = left(2, plane[1, 1] ** 2), known.seen
+    loss = at.g @ f.unseen + linear @ across[0][0] @ linear + label[2] @ T2 @ label[2] + label[3] @ left(3) @ label[3]
 
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]  # is in the nodes of s already
     top = one + f.z[:, None] * (known.inverse - random) * f.z
-    spikes = m[0].T * strength
-    mean = label[0] - f.z * (known.leak[0] @ linear)
-
     bent = m[2].T * strength
-    turned = bent * (f.z / f.chi)[:, None] * (sqrt(2) / d * plane[0, 1])  # of z ζᵀx in degree 2
-    squared = bent * ((plane[1, 1] - 1) / d)  # of (ζᵀx)² - 1
-    ahead = across / f.batch.away**2
-    corner = np.eye(share.size) + f.units.common / d * (bent.T @ left(2) @ bent)
-    corner = corner + turned.T @ ahead @ turned + squared.T @ T2 @ squared
-    along = -turned.T @ ahead @ label[1] - squared.T @ T2 @ label[2]
-    if len(known.seen) == 2:
-        start = m[1].T * (strength * f.units.overlap)
-        spikes = spikes - f.z[:, None] * (known.leak[1] @ start)
-        corner = corner + start.T @ (known.seen[1][1] - known.generic) @ start
-        along = along - start.T @ known.seen[1][0] @ linear
+    squared = bent * ((plane[1, 1] - 1) / d)  # the units' part along (ζᵀx)² - 1
+    shared = [bent * (f.z / f.chi)[:, None] * (sqrt(2) / d / f.batch.away * plane[0, 1])]  # along e_0, times z
+    if len(across) == 2:
+        shared.append(m[1].T * (strength * f.units.overlap))  # along W0ᵀa
+    everyone = range(len(across))
+    spikes = m[0].T * strength - f.z[:, None] * sum(known.leak[i] @ shared[i] for i in everyone)
+    corner = np.eye(share.size) + f.units.common / d * (bent.T @ left(2) @ bent) + squared.T @ T2 @ squared
+    corner = corner + sum(shared[i].T @ across[i][j] @ shared[j] for i in everyone for j in everyone)
+    if len(across) == 2:
+        corner = corner - shared[1].T @ known.generic @ shared[1]  # what q knows of it already
+    along = -squared.T @ T2 @ label[2] - sum(shared[i].T @ across[i][0] @ linear for i in everyone)
+    mean = label[0] - f.z * (known.leak[0] @ linear)
     system = np.block([[top, spikes], [spikes.T, -corner]])
     target = np.concatenate([mean, along])
     return loss + target @ np.linalg.solve(system, target)

@@ -10,7 +10,8 @@ from numpy.polynomial import hermite_e, legendre
 from scipy.linalg import eigh_tridiagonal
 
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
-_SMOOTH, _PANEL, _REACH = 48, 24, 6.0
+# Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
+_USUAL, _FINE, _LARGE = (48, 24, 6.0), (96, 72, 9.0), 1e6
 
 
 def trapezoid(order, strip):
@@ -53,11 +54,11 @@ def length(d):
 
 
 @lru_cache(maxsize=64)
-def _gegenbauer(d):
+def _gegenbauer(d, count):
     """Gauss rule for √d·(one coordinate of a direction uniform on the unit sphere in d >= 3 dimensions)."""
-    k = np.arange(1.0, _SMOOTH)
+    k = np.arange(1.0, count)
     off = np.sqrt(d * k * (k + d - 3) / ((2 * k + d - 2) * (2 * k + d - 4)))
-    nodes, vectors = eigh_tridiagonal(np.zeros(_SMOOTH), off)
+    nodes, vectors = eigh_tridiagonal(np.zeros(count), off)
     return nodes, vectors[0] ** 2
 
 
@@ -82,7 +83,8 @@ def expand(f, mean, std, d):
     f : hermite.Function.  mean, std : arrays of one shape.  Returns arrays (4, *shape) and (*shape).
     """
     d = float(d)
-    s, weight = _panels(f.kinks, mean, std, d) if f.kinks else _gegenbauer(d)
+    smooth, panel, reach = _FINE if d > _LARGE else _USUAL
+    s, weight = _panels(f.kinks, mean, std, d, panel, reach) if f.kinks else _gegenbauer(d, smooth)
     values = f(mean[..., None] + std[..., None] * s)
     if f.kinks:
         moments, rising = [], weight * values
@@ -97,13 +99,13 @@ def expand(f, mean, std, d):
     return found, np.maximum(square - (found**2).sum(0), 0.0)
 
 
-def _panels(kinks, mean, std, d):
+def _panels(kinks, mean, std, d, count, reach):
     """Gauss-Legendre nodes and weights of that law between the kinks of f(mean + std·s); each (*shape, M)."""
-    reach = min(_REACH, sqrt(d))
+    reach = min(reach, sqrt(d))
     at = np.stack([np.clip((kink - mean) / std, -reach, reach) for kink in kinks], -1)
     ends = np.full((*mean.shape, 1), reach)
     edges = np.concatenate([-ends, np.sort(at, -1), ends], -1)
-    x, weight = legendre.leggauss(_PANEL)
+    x, weight = legendre.leggauss(count)
     width = np.diff(edges, axis=-1)[..., None]
     s = (edges[..., :-1, None] + width * (x + 1) / 2).reshape(*mean.shape, -1)
     density = np.exp((d - 3) / 2 * np.log1p(-np.minimum(s**2 / d, 1 - 1e-12)))

@@ -7,7 +7,8 @@ and the rest make
 
 of covariance Σ_u/d, Σ_u = (I + tM)² + vC, and of mean square length r² = tr Σ_u/d. At finite d two numbers of a unit
 differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, u_i + β̂ᵀω_i, and the length
-of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by κ_i = 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i.
+of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by κ_i = 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i,
+and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow (β̂ᵀw_i)².
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     """`Units` after a step eta on a `FirstBatch`; values : (·,) of √N a, or None for a Gaussian readout."""
     a, chance = quadrature.trapezoid(order, strip) if values is None else (values, np.full(values.size, 1 / values.size))
     a = a / sqrt(p.N)
-    c1, c2, c3 = p.student.coefficients(3)[1:]
+    c1, c2, c3, c4 = p.student.coefficients(4)[1:]
     mean = eta * c1 * sqrt(batch.D) * a
     if p.initial_output == "full":
         mean = mean - c1 * a / sqrt(batch.D)
@@ -63,20 +64,25 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
         mix = np.eye(4)[:, :1] + 0 * mix
     plane = np.einsum("kab,ku->abu", batch.plane, mix)
     along = square * plane[0, 0]  # of Σ_u: d times the variance of β̂ᵀω
+    known = step_noise == "correlated"
     back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
-    stretch = 6 * c3 / c1 * mean * back / sqrt(p.d) * (step_noise == "correlated")
-    spread = length_spread(p, batch, eta * a) if step_noise == "correlated" else (p.first_layer == "gaussian") * square**2
+    stretch = known * 6 * c3 / c1 * mean * back / sqrt(p.d)
+    bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # of the rest's length with (β̂ᵀw)²
+    start, spread = length_spread(p, batch, eta * a) if known else (square, 0.0)
+    start = start * (p.first_layer == "gaussian")
 
     e, h = _SPIKE[:, None], _LENGTH[:, None]
-    log = np.sqrt(2 * spread / p.d) / square * h  # exponentials: lengths stay positive and depend smoothly on a_i
-    if p.first_layer == "sphere":  # the longer along β̂, the shorter the rest of w_i
-        log = log - (back**2 / p.d / square) * (e**2 - 1)
+    spread = np.sqrt(start**2 + spread)
+    # exponentials: lengths stay positive and depend smoothly on a_i
+    log = np.sqrt(2 / p.d) * spread / square * h - (bent * back**2 / p.d / square) * (e**2 - 1)
     length = np.sqrt((square - along / p.d) * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e)
+    longer = known * start / np.where(spread > 0, spread, 1.0)  # share of the length's fluctuation that W0 had
+    grown = mean * (1 + 3 * c3 / c1 * sqrt(2 / p.d) * longer * h)
     four = np.tile(np.arange(a.size), e.size)
     common = mix.T @ batch.traces @ mix - 1
     return Units(
         np.outer(_WEIGHT, chance).ravel(),
-        (mean + np.sqrt(along / p.d) * e).ravel(),
+        (grown + np.sqrt(along / p.d) * e).ravel(),
         length.ravel(),
         (a / np.sqrt(square))[four],
         mix[:, four],
@@ -86,7 +92,8 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
 
 
 def length_spread(p: Problem, batch, move):
-    """(d/2) Var ‖ω_i‖² over w_i for move = η a_i, what follows β̂ᵀw_i left out (it is `Units`' stretch).
+    """What Var ‖ω_i‖² over w_i is made of for move = η a_i, in units of 2/d: the factor on a fluctuation of ‖w_i‖², and
+    the variance beside it (what follows β̂ᵀw_i left out: `Units` has it).
 
     From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g).
     """
@@ -97,7 +104,4 @@ def length_spread(p: Problem, batch, move):
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
-    spread = spread * phi / 2
-    if p.first_layer == "gaussian":  # ‖w_i‖² itself, and the share of the step's norm that follows it
-        spread = spread + (1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2) ** 2
-    return spread
+    return 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2, spread * phi / 2

@@ -1,0 +1,81 @@
+"""Hidden units after the step: spike, length and their correlation, against the gradient of real networks."""
+
+import numpy as np
+import pytest
+
+from onestep import Problem, simulate, theory
+
+
+def law_of_units(p, eta, step_noise="correlated", values=None):
+    batch = theory.first_batch.first_batch(p, p.phi, 30)
+    return batch, theory.units.units(p, eta, batch, values, step_noise, 20, 0.5)
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("activation", ["shifted_relu", (0.0, 1.0, 0.4), "softplus"])
+def test_weights_have_the_predicted_norm_and_spread(activation, layer):
+    p = Problem(1200, 400, 4000, 0.01, activation, teacher=(0.0, 1.0, 0.5), noise=0.5, first_layer=layer)
+    draw = simulate.draw(p, np.random.default_rng(3))
+    beta = draw.X.T @ draw.y / p.n
+    move = np.array([0.5, 2.0])[:, None]
+    turned = (simulate.gradient(p, draw) - p.student.linear * np.outer(draw.a, beta)) / draw.a[:, None]
+    norms = np.sum((draw.W0 + move[:, :, None] * turned) ** 2, axis=-1)
+    batch = theory.first_batch.first_batch(p, p.phi, 20)
+    k2 = p.student.slope_second_moment - p.student.linear**2
+    rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
+    np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
+    start, spread = theory.units.length_spread(p, batch, move[:, 0])
+    expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread)
+    np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("activation", ["tanh", "shifted_relu", (0.0, 1.0, 0.3, 0.15)])
+def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
+    """With all readout weights equal, units differ by the two fluctuations alone."""
+    p = Problem(2000, 250, 4000, 0.01, activation, (0.0, 1.0, 0.5), 0.3, layer)
+    eta, found = 0.5 * np.sqrt(p.N), []
+    for seed in range(8):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        slope = p.student.derivative(draw.X @ draw.W0.T)
+        W = draw.W0 + eta / np.sqrt(p.N) * ((draw.y[:, None] * slope).T @ draw.X) / p.n
+        hat = draw.X.T @ draw.y
+        s = W @ (hat / np.linalg.norm(hat))
+        rest = np.sum(W**2, axis=1) - s**2
+        found.append([s.var(), rest.mean(), rest.var(), np.cov(s, rest)[0, 1]])
+    _, units = law_of_units(p, eta, values=np.array([1.0]))
+    s, rest = units.spike - units.chance @ units.spike, units.length**2
+    off = rest - units.chance @ rest
+    predicted = np.array([units.chance @ column for column in (s**2, rest, off**2, s * off)])
+    mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    np.testing.assert_allclose(mean[:3], predicted[:3], rtol=0.12)
+    assert abs(mean[3] - predicted[3]) < 4 * se[3] + 0.1 * abs(predicted[3])
+    if activation != "shifted_relu":  # c_3 ≠ 0 makes a correlation that can be seen
+        assert abs(mean[3]) > 0.25 * np.sqrt(mean[0] * mean[2])
+
+
+def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
+    p = Problem(1000, 300, 500, 0.01, "tanh", (0.0, 1.0, 0.7), 0.5, "gaussian", "full")
+    batch, few = law_of_units(p, 15.0)
+    many = theory.units.units(p, 15.0, batch, None, "correlated", 60, 0.5)
+    for units in (few, many):
+        assert units.chance.sum() == pytest.approx(1.0)
+        assert np.all(units.length > 0)
+    for power in (1, 2):
+        assert few.chance @ few.spike**power == pytest.approx(many.chance @ many.spike**power, rel=1e-3, abs=1e-9)
+        assert few.chance @ few.length**power == pytest.approx(many.chance @ many.length**power, rel=1e-3)
+
+
+def test_what_of_the_step_is_kept():
+    p = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
+    _, absent = law_of_units(p, 20.0, "absent")
+    np.testing.assert_array_equal(absent.mix[0], 1.0)
+    np.testing.assert_array_equal(absent.mix[1:], 0.0)
+    np.testing.assert_allclose(absent.common, 0.0, atol=1e-12)
+    _, isotropic = law_of_units(p, 20.0, "isotropic")
+    _, correlated = law_of_units(p, 20.0)
+    np.testing.assert_array_equal(isotropic.mix, absent.mix)
+    mean = [u.chance @ u.length**2 for u in (absent, isotropic, correlated)]
+    assert mean[1] > 1.02 * mean[0]
+    assert mean[2] == pytest.approx(mean[1], rel=0.01)
+    assert np.abs(correlated.common).max() > 0.1

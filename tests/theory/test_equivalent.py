@@ -152,9 +152,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
         columns[Z:-Z] += np.kron(vectors[1][1:, None], start)
     label = np.zeros((dims + 1) * Z)
     label[:Z], label[Z : 2 * Z], label[-Z:] = root * f.label[0], root * f.label[1], root * f.label[2]
-    whole = np.block(
-        [[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]]
-    )
+    whole = np.block([[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]])
     metric = np.eye(share.size) + units.common / d * (across.T @ np.linalg.solve(bent(2, 1.0), across))
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])

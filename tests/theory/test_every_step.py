@@ -194,6 +194,7 @@ def test_shapes_and_residuals():
         ({"step_noise": "none"}, "step_noise"),
         ({"p": P1.replace(activation=(0.0, 0.0, 1.0))}, "c_1 = 0"),
         ({"p": P1.scaled(10**30)}, "N = "),
+        ({"p": P1.replace(d=7)}, "d = 7: must be at least 8"),
     ],
 )
 def test_bad_input_is_named(changes, message):

@@ -3,7 +3,10 @@
 random_features  the network before the step: effective ridge, traces m1 and m2, losses
 staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
 every_step       losses for every step from 0 to Θ(√n); the best step and the best ridge
-equivalent       the Gaussian features whose fixed point every_step solves (without a twin)
+equivalent       the features whose fixed point every_step solves (without a twin, as the next three)
+units            hidden units after the step: spikes, lengths and what of the weights' covariance they share
+first_batch      the law of the residuals that the step sees
+quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
 rivals           levels of linear regression, kernels and single neurons
@@ -11,7 +14,20 @@ directions       what one giant step learns of several directions
 threestage       the minimum that training both layers ends in
 """
 
-from . import directions, equivalent, every_step, expansion, random_features, rivals, spectra, staircase, threestage
+from . import (
+    directions,
+    equivalent,
+    every_step,
+    expansion,
+    first_batch,
+    quadrature,
+    random_features,
+    rivals,
+    spectra,
+    staircase,
+    threestage,
+    units,
+)
 from .every_step import Best, best_ridge, best_step, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained

@@ -1,8 +1,9 @@
 """The equivalent features after a step of any size, at the n and d at hand, and the ridge problem on them.
 
-Hidden unit i sees ω_iᵀx with ω_i its row after the step. Two numbers of the input, z = β̂ᵀx and χ = ‖x - zβ̂‖/√d', and two
-of the unit, its coefficient s on β̂ and the length r of the rest (`units`), fix all but the angle between the rests of
-ω_i and of x. That angle's cosine is g/√d', g the coordinate of a uniform direction in d' = d - 1 dimensions, so the unit acts as
+Hidden unit i sees ω_iᵀx with ω_i its row after the step. Two numbers of the input, z = β̂ᵀx and χ = ‖x - zβ̂‖/√d', two
+of the unit, its coefficient s on β̂ and the length r of the rest (`units`), fix all but the angle between the rests
+of ω_i and of x. That angle's cosine is g/√d', g a coordinate of a uniform direction in d' = d - 1 dimensions, so the
+unit acts as
 
     σ(s z + r χ g) = Σ_k m_k(s, r; z, χ) P_k(g) + noise,      k = 0, 1, 2, 3,
 
@@ -91,7 +92,8 @@ class Features:
     @cached_property
     def scale(self):
         """Factors on a packed state: the roots of the nodes' weights on log κ and log q, 1 on S."""
-        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.ones(4 * self.modes[1].c.shape[1] ** 2)])
+        self_energy = np.ones(4 * self.modes[1].c.shape[1] ** 2)
+        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), self_energy])
 
     def start(self, solution=None):
         """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
@@ -172,7 +174,7 @@ def pencil(f: Features, now: Solution, omega):
 
 
 def update(f: Features, state, omega):
-    """One pass of the fixed-point map, packed (κ, q, S) from old, when the samples at ν carry weight omega (Z,) or 1.0."""
+    """One pass of the fixed-point map, packed (κ, q, S) from old; samples at ν carry weight omega (Z,) or 1.0."""
     p, batch, c, rows = f.p, f.batch, f.modes[1].c, f.modes[1].rows
     R, now = c.shape[1], f.solution(state)
     at = pencil(f, now, omega)
@@ -258,8 +260,8 @@ def training_loss(f: Features, state, omega):
     """L_tr when the samples at ν carry weight omega (Z,) or 1.0.
 
     Labels of degree >= 2 in ζ cost what T_k leaves. The rest is one linear problem on the Z nodes: `top` is β̂'s own
-    direction beside the constant, `spikes` (Z, U) the units' even parts there, `corner` (U, U) what units share outside of
-    it, `along` (U,) what they share with the label there.
+    direction beside the constant, `spikes` (Z, U) the units' even parts there, `corner` (U, U) what units share outside
+    of it, `along` (U,) what they share with the label there.
     """
     now = f.solution(state)
     at = pencil(f, now, omega)

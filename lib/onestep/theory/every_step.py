@@ -1,8 +1,8 @@
 """Losses at every step size, the best step and the best ridge.
 
-One theory serves every step, 0 <= η <= Θ(√n): conditional Gaussian equivalence (`equivalent`) turns the network after
-the step into a deterministic problem. Here its fixed point is solved, and the test error is taken as a derivative of
-the training loss. Where n is too large for it (N > 1e26) the finite spikes of `staircase` remain.
+One theory serves every step, 0 <= η <= Θ(√n), at the n and d at hand: the equivalent features (`equivalent`) turn the
+network after the step into a deterministic problem. Here its fixed point is solved, and the test error is taken as a
+derivative of the training loss. Where n is too large for it (N > 1e26) the finite spikes of `staircase` remain.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .. import checks
 from ..problem import Problem
 from . import equivalent, staircase
 from .first_batch import first_batch
-from .units import STEP_NOISE
 from .random_features import IMAGINARY
+from .units import STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
 _QUADRATURE = 1e-4
 _ORDERS = (18, 26, 39, 58, 87, 130)
-WIDEST = 1e26  # units: rounding of μ0 weighs √N, and from here on it would look like a feature
-
+WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
+FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 
 METHODS = ("uniform", "spiked")
 
@@ -52,9 +52,10 @@ def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=No
     ----------
     p : Problem.
     eta : step size(s) >= 0, scalar or 1-D; the results have the same shape.
-    method : "uniform" is the fixed point that covers every step from 0 to Θ(√n), for N <= 1e26; "spiked" keeps finitely
-        strong spikes beside untrained features, at any n, for steps with c_1 η √(D/N) <= 1/4. None takes "uniform"
-        where it can, else "spiked" with growing rows: the network's losses at this n.
+    method : "uniform" is the fixed point that covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and
+        N <= 1e26; "spiked" keeps finitely strong spikes beside untrained features, at any n, for steps with
+        c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "uniform" where N allows, else "spiked"
+        with growing rows.
     growing_rows : for "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
     readout, step_samples, step_noise : for "uniform", see there.
 
@@ -92,8 +93,9 @@ def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlate
 
     Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
 
-    Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as
-    Cui et al. (ICML 2024) do for α = 1/2; derived in the notebook on every step size.
+    Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
+    (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as for untrained features (Xiao et al.
+    2022, Defilippis et al. 2024); derived in the notebook on every step size.
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)
@@ -180,6 +182,8 @@ def family(p, readout="gaussian", step_samples=None, step_noise="correlated", or
     phi = p.phi if step_samples is None else p.d / checks.whole("step_samples", step_samples, 1)
     if p.student.coefficients(1)[1] == 0:
         raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
+    if p.d < FEWEST:
+        raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
     if p.N > WIDEST:
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
     return Family(p, values, phi, step_noise, order)

@@ -48,7 +48,9 @@ class Units:
 
 def units(p: Problem, eta, batch, values, step_noise, order, strip):
     """`Units` after a step eta on a `FirstBatch`; values : (·,) of √N a, or None for a Gaussian readout."""
-    a, chance = quadrature.trapezoid(order, strip) if values is None else (values, np.full(values.size, 1 / values.size))
+    a, chance = quadrature.trapezoid(order, strip)
+    if values is not None:
+        a, chance = values, np.full(values.size, 1 / values.size)
     a = a / sqrt(p.N)
     c1, c2, c3, c4 = p.student.coefficients(4)[1:]
     mean = eta * c1 * sqrt(batch.D) * a
@@ -67,7 +69,7 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     known = step_noise == "correlated"
     back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
     stretch = known * 6 * c3 / c1 * mean * back / sqrt(p.d)
-    bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # of the rest's length with (β̂ᵀw)²
+    bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
     start, spread = length_spread(p, batch, eta * a) if known else (square, 0.0)
     start = start * (p.first_layer == "gaussian")
 

@@ -142,7 +142,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
         return one + p.N / f.dimensions[k] * ((f.m[k] * root).T * (share * stretch)) @ (f.m[k] * root)
 
     second, third = bent(2, plane[1, 1] ** 2), bent(3, 1.0)
-    columns = np.zeros(((dims + 1) * Z, share.size))  # of units in the channels (β̂ & 1, three directions, (ζᵀx)² - 1)
+    columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
     across = (f.m[2] * root).T * strength
     columns[Z : 2 * Z] = across * (f.z / f.chi)[:, None] * np.sqrt(2) / d * plane[0, 1]

@@ -94,8 +94,8 @@ def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlate
     Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
 
     Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
-    (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as for untrained features (Xiao et al.
-    2022, Defilippis et al. 2024); derived in the notebook on every step size.
+    (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as Aguirre-López, Franz and Pastore
+    (2024) do for untrained features; derived in the notebook on every step size.
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)

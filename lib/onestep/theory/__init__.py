@@ -6,12 +6,24 @@ every_step       losses for every step from 0 to Θ(√n); the best step and the
 equivalent       the Gaussian features whose fixed point every_step solves (without a twin)
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
+bulks            the bulks' laws: edge, density, largest value (without a twin)
 rivals           levels of linear regression, kernels and single neurons
 directions       what one giant step learns of several directions
 threestage       the minimum that training both layers ends in
 """
 
-from . import directions, equivalent, every_step, expansion, random_features, rivals, spectra, staircase, threestage
+from . import (
+    bulks,
+    directions,
+    equivalent,
+    every_step,
+    expansion,
+    random_features,
+    rivals,
+    spectra,
+    staircase,
+    threestage,
+)
 from .every_step import Best, best_ridge, best_step, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained

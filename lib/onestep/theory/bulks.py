@@ -74,6 +74,12 @@ class Law(Bulk):
             high *= 2
         return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
 
+    def beyond(self, height):
+        """The w of a singular value at height >= 1 times the edge."""
+        turn = self.turn
+        x = height**2 * self.at(turn)[0]
+        return turn if height == 1 else brentq(lambda w: self.at(w)[0] - x, turn, x, rtol=1e-12)
+
     def density(self, s):
         """Density of the bulk's non-zero singular values at s > 0; the same shape as s.
 

@@ -25,14 +25,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from ..checks import choice, steps, whole
+from ..checks import choice, number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem
 from .bulks import Law, SampledRows
 from .staircase import growth_ratio
 
 STEP_NOISE = ("isotropic", "absent")
-_NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u): entire in s z u, exact to rounding for s <= 1
+_NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u), entire in s z u: rounding for s <= 1 …
+_FURTHEST = 1.5  # … and a relative 1e-5 up to this s
 
 
 @dataclass(frozen=True)
@@ -238,22 +239,28 @@ def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureS
     return FeatureSpikes(value, overlap)
 
 
-def birth(p: Problem, order: int):
+def birth(p: Problem, order: int, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
-    Raises ValueError for order > 8, or a spike that never leaves (c_order = 0 …).
+    height : >= 1, the step at which the spike stands at height times the bulk's edge.
+
+    Raises ValueError for order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
     """
-    order = _count(order, "order")
+    order, height = _count(order, "order"), number("height", height, least=1)
     unit = sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
 
     def excess(log_s):
         kernel = _Kernel(p, exp(log_s) * unit)
-        return log(max(kernel.strengths(kernel.law.turn)[order - 1], 1e-300))
+        w = kernel.law.beyond(height)
+        return log(max(kernel.strengths(w)[order - 1], 1e-300))
 
-    low, high = -0.5 * log(p.N), 0.0
+    low, high = -0.5 * log(p.N), log(_FURTHEST)
     if not excess(low) < 0 < excess(high):
-        raise ValueError(f"order = {order}: spike {order} is not born between η = 1/(c_1√D) and √N/(c_1√D)")
-    return exp(brentq(excess, low, high, xtol=1e-10)) * unit
+        raise ValueError(
+            f"order = {order}: spike {order} does not come to {height:g} times the edge "
+            f"between η = 1/(c_1√D) and {_FURTHEST:g}√N/(c_1√D)"
+        )
+    return exp(brentq(excess, low, high, xtol=1e-9)) * unit
 
 
 def second_spike(p: Problem):
@@ -281,7 +288,8 @@ class _Kernel:
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta, step_noise))
-        mean, linear, square = p.student.moments(strength / sqrt(p.N) * np.outer(z, z), r)
+        half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
+        mean, linear, square = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
         self.law = _feature_law(p, self.s, self.tail)

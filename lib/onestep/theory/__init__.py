@@ -24,7 +24,7 @@ from . import (
     staircase,
     threestage,
 )
-from .every_step import Best, best_ridge, best_step, losses
+from .every_step import Best, best_ridge, best_step, learned, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds

@@ -7,7 +7,7 @@ equivalent       the Gaussian features whose fixed point every_step solves (with
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
-rivals           levels of linear regression, kernels and single neurons
+rivals           levels of linear regression and kernels
 directions       what one giant step learns of several directions
 threestage       the minimum that training both layers ends in
 """

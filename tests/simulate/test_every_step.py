@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numpy.polynomial.hermite_e import hermeval
 
 from onestep import Problem, estimates, simulate
 
@@ -68,7 +69,32 @@ def test_means_with_variates_are_the_means_with_smaller_errors(kind, share):
     assert getattr(few.mean, kind).dof[0] == 5
 
 
+def test_learned_coefficients_are_those_of_a_large_sample():
+    p, eta = P.replace(activation="tanh", teacher="shifted_relu"), [0.0, 8.0]
+    got = simulate.losses(p, eta, trials=1, seed=3, degree=3)
+    now = simulate.draw(p, simulate.key(3, 0))
+    G = simulate.gradient(p, now)
+    X = simulate.key(98, 0).standard_normal((200_000, p.d))
+    z = X @ now.beta_star
+    for j, step in enumerate(eta):
+        a, _ = simulate.ridge(p.student(now.X2 @ (now.W0 + step * G).T), now.y2, p.ridge)
+        fitted = p.student(X @ (now.W0 + step * G).T) @ a
+        for k, size in enumerate((1, 1, 2, 6)):
+            samples = fitted * hermeval(z, np.eye(4)[k]) / size
+            assert abs(samples.mean() - got.learned[0, j, k]) < 4 * samples.std() / np.sqrt(samples.size)
+    np.testing.assert_array_equal(got.test, simulate.losses(p, eta, trials=1, seed=3).test)
+
+
+def test_untrained_network_has_learned_what_the_penalty_path_says():
+    path = simulate.random_features.path(P, P.ridge, degree=3, trials=2, seed=5)
+    learned = simulate.losses(P, 0.0, trials=2, seed=5, degree=3).learned
+    np.testing.assert_allclose(learned, path.learned[:, 0], atol=1e-9)
+
+
 def test_shapes():
+    assert simulate.losses(P, 1.0, trials=3, degree=2).learned.shape == (3, 3)
+    assert simulate.losses(P, [0.0, 1.0], trials=3, degree=2, redraws=2).learned.shape == (3, 2, 3)
+    assert simulate.losses(P, 1.0, trials=2).learned is None
     assert simulate.losses(P, 1.0, trials=3).train.shape == (3,)
     assert simulate.losses(P, [0.0, 1.0], trials=3).test.shape == (3, 2)
     assert simulate.losses(P, [0.0, 1.0], trials=2, test_size=50).test.shape == (2, 2)
@@ -87,6 +113,8 @@ def test_shapes():
         (lambda: simulate.plateaus(P, [1.3]), "orders = 1.3"),
         (lambda: simulate.losses(P, 1.0, jobs=0.5), "jobs = 0.5"),
         (lambda: simulate.losses(P, 1.0, test_size=0), "test_size = 0"),
+        (lambda: simulate.losses(P, 1.0, degree=-1), "degree = -1"),
+        (lambda: simulate.losses(P, 1.0, degree=1, test_size=10), "without a test_size"),
         (lambda: simulate.losses(P.scaled(10**9), 1.0), r"not enough memory: this size needs .* GiB"),
     ],
 )

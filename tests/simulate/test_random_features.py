@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermeval
 
-from onestep import Problem, simulate, theory
+from onestep import Problem, estimates, simulate, theory
 
 NARROW = Problem(n=60, d=20, N=30, ridge=0.05, activation="tanh", teacher=(0, 1, 0.5), noise=0.3)
 WIDE = NARROW.replace(N=90, activation="shifted_relu")
@@ -13,8 +13,8 @@ def test_every_penalty_fits_like_ridge(p):
     now = simulate.draw(p, simulate.key(4, 0))
     F = p.student(now.X2 @ now.W0.T)
     ridges = np.array([1e-3, 0.05, 2.0])
-    fits = simulate.random_features._fits(F, now.y2, ridges)
-    for a, ridge in zip(fits.T, ridges, strict=True):
+    fits = simulate.random_features._fits(F, now.y2[:, None], ridges)[:, :, 0]
+    for a, ridge in zip(fits, ridges, strict=True):
         np.testing.assert_allclose(a, simulate.ridge(F, now.y2, ridge)[0], rtol=1e-7, atol=1e-10)
 
 
@@ -24,7 +24,7 @@ def test_no_penalty_is_the_least_norm_solution(p):
     F = p.student(now.X2 @ now.W0.T)
     expected = np.linalg.lstsq(F, now.y2, rcond=None)[0]
     np.testing.assert_allclose(
-        simulate.random_features._fits(F, now.y2, np.zeros(1))[:, 0], expected, rtol=1e-6, atol=1e-8
+        simulate.random_features._fits(F, now.y2[:, None], np.zeros(1))[0, :, 0], expected, rtol=1e-6, atol=1e-8
     )
 
 
@@ -48,7 +48,7 @@ def test_learned_coefficients_and_spurious_part_are_those_of_a_large_sample(p):
         samples = fitted * H / size
         assert abs(samples.mean() - path.learned[0, 0, k]) < 4 * samples.std() / np.sqrt(len(samples))
         rest -= path.learned[0, 0, k] * H
-    assert abs((rest**2).mean() - path.spurious(p)[0, 0]) < 4 * (rest**2).std() / np.sqrt(len(X))
+    assert abs((rest**2).mean() - path.spurious[0, 0]) < 4 * (rest**2).std() / np.sqrt(len(X))
 
 
 def test_teacher_beyond_the_reported_degree_counts_as_not_learned():
@@ -57,13 +57,39 @@ def test_teacher_beyond_the_reported_degree_counts_as_not_learned():
     full = simulate.random_features.path(cubic, [0.05], degree=3, trials=1, seed=6)
     b = full.learned[0, 0]
     folded = 2 * b[2] * (b[2] - 2 * 0.5) + 6 * b[3] * (b[3] - 2 * 0.4)
-    assert short.spurious(cubic)[0, 0] == pytest.approx(full.spurious(cubic)[0, 0] + folded, rel=1e-9)
+    assert short.spurious[0, 0] == pytest.approx(full.spurious[0, 0] + folded, rel=1e-9)
 
 
 def test_untrained_limit_without_a_penalty_has_its_closed_form():
     p = Problem(n=1000, d=300, N=500, ridge=1e-12, teacher=(0, 1, 0.5), noise=0.4)
     expected = (theory.traces(p).T + theory.best_linear(p)) / (1 - p.N / p.n)
     assert theory.untrained(p).test == pytest.approx(expected, rel=1e-9)
+
+
+def test_redraws_average_over_teachers_and_their_noise():
+    one = simulate.random_features.path(NARROW, [0.05, 1.0], trials=400, seed=9)
+    many = simulate.random_features.path(NARROW, [0.05, 1.0], trials=400, seed=9, redraws=12)
+    for name in ("test", "learned", "spurious"):
+        a, b = (estimates.mean(getattr(run, name)) for run in (one, many))
+        assert np.all(np.abs(a.value - b.value) < 4.5 * np.hypot(a.se, b.se)), name
+    assert np.all(estimates.mean(many.test).se < 0.6 * estimates.mean(one.test).se)
+
+
+def test_equal_seeds_give_equal_features_whatever_the_noise():
+    quiet, loud = (
+        simulate.random_features.path(NARROW.replace(noise=noise), [0.05], trials=2, seed=9, redraws=500)
+        for noise in (1e-9, 0.3)
+    )
+    # same features and teachers: the noise adds its power times a factor that is the same for all noises
+    louder = simulate.random_features.path(NARROW.replace(noise=0.6), [0.05], trials=2, seed=9, redraws=500)
+    np.testing.assert_allclose((louder.test - quiet.test) / (loud.test - quiet.test), 4, rtol=0.1)
+
+
+def test_variates_have_mean_zero_and_explain_the_test_error():
+    run = simulate.random_features.path(NARROW, [0.05], trials=600, seed=10, redraws=3)
+    known = estimates.mean(run.variates)
+    assert np.all(np.abs(known.value) < 4.5 * known.se)
+    assert estimates.controlled(run.test, run.variates).se[0] < 0.95 * estimates.mean(run.test).se[0]
 
 
 def test_results_depend_on_the_seed_and_not_on_the_jobs():
@@ -74,7 +100,8 @@ def test_results_depend_on_the_seed_and_not_on_the_jobs():
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("ridges", [-0.1]), ("ridges", [np.nan]), ("degree", -1), ("trials", 0), ("seed", -1)]
+    ("argument", "value"),
+    [("ridges", [-0.1]), ("ridges", [np.nan]), ("degree", -1), ("trials", 0), ("seed", -1), ("redraws", 0)],
 )
 def test_bad_arguments_are_named(argument, value):
     with pytest.raises(ValueError, match=argument):

@@ -3,7 +3,7 @@ import pytest
 from numpy.polynomial import hermite_e
 from scipy import stats
 
-from onestep import Problem, simulate, theory
+from onestep import Problem, estimates, simulate, theory
 
 P1 = Problem(1000, 300, 500, noise=1.0)
 P2 = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
@@ -147,6 +147,30 @@ def test_against_simulation(p):
         assert np.all(np.abs(drop.mean(axis=0) - predicted[row]) < error)
 
 
+@pytest.mark.parametrize(("layer", "output"), VARIANTS)
+def test_without_a_step_only_the_linear_part_is_learned(layer, output):
+    p = ODD.replace(first_layer=layer, initial_output=output)
+    learned = theory.learned(p, 0.0, 3)
+    rel = 1e-5 if output == "negligible" else 1e-2  # the units' overlap with W0ᵀa leaves a term of order 1/N
+    assert learned[1] == pytest.approx(1 - theory.traces(p).T, rel=rel)
+    np.testing.assert_allclose(learned[[0, 2, 3]], 0, atol=0.1 * rel)
+
+
+@pytest.mark.parametrize("p", [BATTERY[1], BATTERY[3], BATTERY[4]], ids=["quadratic", "softplus", "cubic"])
+def test_learned_coefficients_against_simulation(p):
+    # 4 standard errors, 2 % and a finite-size allowance of 5/n; the last step alone learns a curve
+    eta = float(p.n) ** np.array([0.0, 0.25, 0.5])
+    found = theory.learned(p, eta, 3)
+    ran = estimates.mean(simulate.losses(p, eta, trials=40, seed=6, jobs=1, degree=3).learned)
+    assert np.all(np.abs(ran.value - found) < 4 * ran.se + 0.02 * np.abs(found) + 5 / p.n)
+    assert np.abs(found[2, 2:]).max() > 0.005 + 2 * np.abs(found[0, 2:]).max()
+
+
+def test_an_ample_sample_and_a_wide_network_learn_the_teacher_of_their_own_kind():
+    p = Problem(10**7, 10**3, 10**6, 1e-6, "erf", "erf")
+    np.testing.assert_allclose(theory.learned(p, 2 * np.sqrt(p.N), 5), p.target.coefficients(5), atol=2e-3)
+
+
 def test_readout_laws_meet_and_differ():
     quantiles = stats.norm.ppf((np.arange(400) + 0.5) / 400)
     quantiles /= np.sqrt(np.mean(quantiles**2))
@@ -170,6 +194,9 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
 
 
 def test_shapes_and_residuals():
+    learned = theory.learned(P2, [3.0, 0.0, 20.0], 2)
+    assert learned.shape == (3, 3)
+    np.testing.assert_allclose(learned[2], theory.learned(P2, 20.0, 4)[:3], rtol=1e-6, atol=1e-9)
     curve = theory.every_step.uniform(P1, [0.0, 3.0, 1.0])
     single = theory.every_step.uniform(P1, 3.0)
     assert curve.train.shape == curve.test.shape == curve.residual.shape == (3,)

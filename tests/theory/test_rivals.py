@@ -64,31 +64,6 @@ def test_kernel_ridge_tends_to_ridge_with_the_implicit_penalty():
     assert gaps[1] < 0.02 < gaps[0] + 0.02
 
 
-def test_nearest_neuron_is_perfect_for_erf_on_erf():
-    neuron = theory.rivals.nearest_neuron(P.replace(activation="erf", teacher="erf"))
-    assert neuron.kappa == pytest.approx(np.sqrt(3), rel=1e-6)
-    assert neuron.tau < 1e-12
-
-
-def test_nearest_neuron_beats_its_neighbours():
-    p = P.replace(activation="tanh", teacher=(0, 0.5, 0, 0.1))
-    neuron = theory.rivals.nearest_neuron(p)
-    z = np.random.default_rng(7).standard_normal((2, 2_000_000))
-
-    def tau(kappa):  # two samples of xi2 share z, so that the product of residuals is unbiased for the square
-        residuals = [p.target(z[0]) - np.tanh(kappa * z[0] + xi) for xi in (z[1], z[1][::-1])]
-        return np.mean(residuals[0] * residuals[1])
-
-    assert neuron.tau == pytest.approx(tau(neuron.kappa), abs=2e-3)
-    assert tau(0.8 * neuron.kappa) > neuron.tau + 2e-3 or tau(1.3 * neuron.kappa) > neuron.tau + 2e-3
-    assert neuron.tau <= p.target.variance
-
-
-def test_an_odd_student_leaves_the_even_part():
-    neuron = theory.rivals.nearest_neuron(P.replace(activation="tanh", teacher=(0, 0, 1)))
-    assert neuron.tau == pytest.approx(2.0, rel=1e-9)
-
-
 def test_the_conventions_of_ba_et_al_are_ours():
     """Their network aᵀσ(Wx)/√N, step η√N G0 and penalty (λ/N)‖a‖², on one draw, up to their O(1/√N) output."""
     p = Problem(n=300, d=60, N=1500, ridge=0.02, activation="tanh", teacher="erf", noise=0.1, first_layer="gaussian")

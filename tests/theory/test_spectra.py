@@ -3,7 +3,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from onestep import Problem, hermite, simulate, theory
+from onestep import Problem, estimates, hermite, simulate, theory
 
 BASE = Problem(1000, 300, 500, noise=1.0)
 _MEAN = hermite.Function(lambda z: np.sin(1.5 * z + 0.8)).mean
@@ -83,11 +83,54 @@ def test_full_output_needs_a_larger_step():
 
 def test_gap_of_the_gradient_follows_its_prediction():
     sizes = [400, 1600]
-    predicted = [theory.spectra.gradient_gap(BASE.scaled(n)) for n in sizes]
-    measured = [simulate.spectra.gradients(BASE.scaled(n), 4, seed=4).gap.mean() for n in sizes]
-    assert measured[0] / predicted[0] == pytest.approx(measured[1] / predicted[1], rel=0.08)
-    assert 1 < measured[1] / predicted[1] < 1.3
-    assert -0.5 < log(predicted[1] / predicted[0]) / log(4) < -0.4
+    plain, predicted = (
+        np.array([theory.spectra.gradient_gap(BASE.scaled(n), kind) for n in sizes])
+        for kind in ("isotropic", "correlated")
+    )
+    runs = [
+        simulate.spectra.gradients(BASE.scaled(n), trials, seed=4) for n, trials in zip(sizes, (60, 20), strict=True)
+    ]
+    measured = np.array([estimates.controlled(run.gap, run.variates).value for run in runs])
+    np.testing.assert_allclose(measured, predicted, rtol=0.03)
+    assert np.all(measured > 1.1 * plain)
+    assert -0.5 < log(plain[1] / plain[0]) / log(4) < -0.4
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_the_bulk_of_weights_ends_where_correlated_noise_says(output):
+    p = Problem(600, 600, 300, noise=1.0, initial_output=output)
+    eta = np.array([15.0, 30.0])
+    run = simulate.spectra.weights(p, eta, 40, seed=8)
+    measured = estimates.controlled(run.second, run.variates)
+    predicted = np.array([theory.spectra.weights(p, step, "correlated").largest for step in eta])
+    plain = np.array([theory.spectra.weights(p, step).largest for step in eta])
+    assert np.all(np.abs(measured.value - predicted) < 4 * measured.se + 0.015 * predicted)
+    assert np.all(measured.value - 4 * measured.se > 1.04 * plain)
+
+
+def test_without_a_step_all_kinds_of_noise_agree():
+    edges = [theory.spectra.weights(BASE, 0.0, kind).edge for kind in ("isotropic", "correlated", "absent")]
+    np.testing.assert_allclose(edges, edges[0], rtol=1e-9)
+    assert theory.spectra.weights(BASE, 0.0, "correlated").largest == pytest.approx(
+        theory.spectra.weights(BASE).largest, rel=1e-5
+    )
+
+
+def test_full_output_turns_the_right_vector():
+    # W0 + θ a β̂ᵀ with β̂ at cosine -ρ_0 to W0ᵀa, all else random
+    p = BASE.replace(initial_output="full")
+    eta, rng, found = 1.1 * theory.spectra.weight_threshold(p), np.random.default_rng(11), []
+    rho0, theta = p.student.linear / sqrt(p.D), eta * p.student.linear * sqrt(p.D)
+    for _ in range(10):
+        W0 = rng.standard_normal((1000, 600)) / sqrt(600)
+        a = rng.standard_normal(1000) / sqrt(1000)
+        e, other = W0.T @ a, rng.standard_normal(600)
+        other -= e * (e @ other) / (e @ e)
+        beta = sqrt(1 - rho0**2) * other / np.linalg.norm(other) - rho0 * e / np.linalg.norm(e)
+        found.append((np.linalg.svd(W0 + theta * np.outer(a, beta))[2][0] @ beta) ** 2)
+    expected = theory.spectra.weight_spike(p.scaled(10**4), eta, "absent").right
+    assert abs(np.mean(found) - expected) < 4 * np.std(found) / sqrt(10)
+    assert np.std(found) / sqrt(10) < 0.02
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
@@ -104,6 +147,63 @@ def test_spikes_of_features_against_simulation(layer):
     np.testing.assert_allclose(last, found.overlap[-1], atol=0.08)
 
 
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_spikes_of_features_with_the_full_output_against_simulation(layer):
+    p = Problem(1200, 360, 300, activation=WAVE, first_layer=layer, initial_output="full")
+    eta = p.n ** np.array([0.38, 0.44])
+    found = theory.spectra.feature_spikes(p, eta, 2)
+    plain = theory.spectra.feature_spikes(p.replace(initial_output="negligible"), eta, 2)
+    run = simulate.spectra.features(p, eta, 1, 2, trials=40, seed=12)
+    value, overlap = estimates.controlled(run.values, run.variates), estimates.mean(run.overlap)
+    assert np.all(np.abs(value.value - found.value[:, :1]) < 4 * value.se + 0.015 * found.value[:, :1])
+    assert np.all(value.value - 4 * value.se > plain.value[:, :1])
+    assert np.all(np.abs(overlap.value - found.overlap[:, :1]) < 4 * overlap.se + 0.02)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_the_sign_of_the_activation_does_not_matter(output):
+    p = Problem(1000, 300, 400, activation=(0, 0.6, 0.3, 0.1), initial_output=output)
+    flipped = p.replace(activation=(0, -0.6, 0.3, -0.1))
+    one, other = (theory.spectra.feature_spikes(q, 12.0, 2) for q in (p, flipped))
+    np.testing.assert_allclose(one.value, other.value, rtol=1e-9)
+    np.testing.assert_allclose(one.overlap, other.overlap, rtol=1e-7, atol=1e-12)
+    one, other = (theory.spectra.weight_spike(q, 12.0) for q in (p, flipped))
+    assert one == other
+
+
+def test_a_large_step_makes_the_outputs_alike():
+    # the spike of W at equal strength θ² - 2θρ_0, and F built on it with the noise of the step left out
+    p = Problem(10**6, 3 * 10**5, 10**6, activation=WAVE)
+    full = p.replace(initial_output="full")
+    rho0 = abs(full.student.linear) / sqrt(full.D)
+    theta = 40.0
+    short = sqrt(theta**2 - 2 * theta * rho0 + 1)
+    one = theory.spectra.feature_spikes(p, short / (abs(p.student.linear) * sqrt(p.D)), 1, "absent")
+    two = theory.spectra.feature_spikes(full, theta / (abs(p.student.linear) * sqrt(full.D)), 1, "absent")
+    assert two.value == pytest.approx(one.value, rel=1e-3)
+    assert two.overlap[0, 0, 0] == pytest.approx(((theta - rho0) / short) ** 2 * one.overlap[0, 0, 0], rel=1e-3)
+
+
+def test_the_bulk_of_features_keeps_mean_squares():
+    p, eta = BASE.replace(activation="tanh"), 20.0
+    s, growth = eta * p.student.linear * sqrt(p.D / p.N), eta**2 / p.N * p.row_growth
+    x, w = np.polynomial.hermite_e.hermegauss(40)
+    w = w / w.sum()
+    u, z, g = x[:, None, None], x[None, :, None], x[None, None, :]
+    values = np.tanh(np.sqrt(1 + growth * u**2) * g + s * u * z)
+    mean, linear, square = (values * w).sum(-1), (values * g * w).sum(-1), (values**2 * w).sum(-1)
+    slope = w @ linear**2 @ w
+    tail = w @ (square - mean**2 - linear**2) @ w
+    assert theory.spectra.features(p, eta).top == pytest.approx(tail + slope * (1 + p.psi**-0.5) ** 2, rel=1e-3)
+
+
+def test_overlaps_of_a_vector_sum_to_at_most_one():
+    for output in ("negligible", "full"):
+        p = Problem(2000, 600, 500, activation=WAVE, initial_output=output)
+        overlap = theory.spectra.feature_spikes(p, p.n ** np.array([0.35, 0.42, 0.46]), 2).overlap
+        assert np.nanmax(overlap.sum(-1)) < 1
+
+
 def test_growth_of_rows_bends_the_second_direction_at_every_size():
     p = Problem(10**14, 3 * 10**13, 5 * 10**13, activation=WAVE)
     cosine, share = theory.spectra.second_spike(p)
@@ -111,6 +211,8 @@ def test_growth_of_rows_bends_the_second_direction_at_every_size():
     overlap = theory.spectra.feature_spikes(p, p.n**0.38, 2).overlap[0, 1]
     assert overlap[:2].sum() == pytest.approx(cosine, abs=0.01)
     assert overlap.sum() == pytest.approx(1, abs=0.01)
+    # H_2/√2 = √(2/3)·z²/√3 - √(1/3)·(1 - z²/3)√(3/2), and the vector has positive parts along both
+    assert (sqrt(2 / 3 * overlap[1]) - sqrt(1 / 3 * overlap[2])) ** 2 == pytest.approx(share, abs=0.01)
     without = theory.spectra.feature_spikes(p, p.n**0.38, 2, step_noise="absent").overlap[0, 1]
     assert without[:2].sum() == pytest.approx(1, abs=0.01)
 
@@ -149,7 +251,8 @@ def test_a_gaussian_first_layer_may_show_a_spike_before_any_step():
     even = Problem(4000, 400, 4000, activation=(0, 0.3, 1.0), first_layer="gaussian")
     found = theory.spectra.feature_spikes(even, [0.0], 1).value[0, 0]
     measured = simulate.spectra.feature_spectrum(even.scaled(1000), [0.0], seed=7)[0]
-    assert np.isfinite(found) == (measured[0] > 1.1 * measured[1])
+    assert measured[0] == pytest.approx(found, rel=0.1)
+    assert measured[0] > 1.1 * measured[1]
     assert np.isnan(theory.spectra.feature_spikes(even.replace(first_layer="sphere"), [0.0], 1).value[0, 0])
 
 
@@ -158,7 +261,9 @@ def test_bad_arguments_are_named():
         (lambda: theory.spectra.weight_spike(BASE, -1.0), "eta"),
         (lambda: theory.spectra.feature_spikes(BASE, 1.0, count=0), "count"),
         (lambda: theory.spectra.feature_spikes(BASE, 1.0, count=9), "count = 9"),
-        (lambda: theory.spectra.feature_spikes(BASE.replace(initial_output="full"), 1.0), "initial_output"),
+        (lambda: theory.spectra.weights(BASE, 1.0, "colored"), "step_noise"),
+        (lambda: theory.spectra.weight_spike(BASE, 1.0, "correlated"), "step_noise = 'correlated'"),
+        (lambda: theory.spectra.gradient_gap(BASE, "absent"), "step_noise = 'absent'"),
         (lambda: theory.spectra.birth(BASE.replace(activation=(0, 1.0)), 2), "order = 2"),
         (lambda: simulate.spectra.weights(BASE, [-1.0]), "eta"),
         (lambda: simulate.spectra.features(BASE, [1.0], 0), "count"),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import factorial
 
 import numpy as np
 
 from .. import estimates
 from ..checks import choice, steps, whole
+from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
 from .network import draw, features, gradient, ridge
@@ -26,11 +28,13 @@ class Losses:
     """Training loss (penalty included) and test error (label noise included) of every replicate.
 
     train, test : (trials, *eta.shape).   variates : (trials, k), statistics of the draws with mean zero.
+    learned : None, or (trials, *eta.shape, degree + 1), the coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
     """
 
     train: np.ndarray
     test: np.ndarray
     variates: np.ndarray
+    learned: np.ndarray | None = None
 
     @property
     def drops(self):
@@ -69,6 +73,7 @@ def losses(
     redraws=1,
     data=None,
     executor=None,
+    degree=None,
 ) -> Losses:
     """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
@@ -79,10 +84,12 @@ def losses(
     test_size : None for the exact population test error, or the size of a fresh test sample; needed with own data.
     readout, step_samples, data : as for `draw`.
     redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
+    degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x; None reports none.
 
     Raises
     ------
-    ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
+    ValueError for a bad argument, a degree together with a test_size, or when the memory needed is not there (checked
+    before anything is drawn).
     """
     eta = steps(eta)
     if test_size is not None:
@@ -91,6 +98,10 @@ def losses(
         choice("readout", readout, ("gaussian",))
     if step_samples is not None:
         step_samples = whole("step_samples", step_samples, 1)
+    if degree is not None:
+        degree = whole("degree", degree, 0)
+        if test_size is not None:
+            raise ValueError(f"degree = {degree}: what was learned is an exact average, without a test_size")
     if data is not None and test_size is None:
         raise ValueError(
             "test_size = None: exact averages are over Gaussian inputs; with own data give a number of rows"
@@ -98,11 +109,11 @@ def losses(
     redraws = whole("redraws", redraws, 1)
     if redraws > 1 and getattr(data, "y", None) is not None:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
-    options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data}
+    options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data, "degree": degree}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
     results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
-    train, test = np.moveaxis(np.reshape(results, (-1, 2, *eta.shape)), 1, 0)
-    return Losses(train, test, np.array(known))
+    train, test, *learned = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
+    return Losses(train, test, np.array(known), np.stack(learned, axis=-1) if learned else None)
 
 
 def memory(p: Problem, test_size=None):
@@ -113,36 +124,47 @@ def memory(p: Problem, test_size=None):
     return 8 * replicate / 2**30
 
 
-def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1, data=None):
-    """One replicate of `losses`: (2, len(eta)) training losses and test errors at every step, and its variates (k,)."""
+def sweep(
+    p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1, data=None, degree=None
+):
+    """One replicate of `losses`: training losses, test errors and b_0..b_degree at every step, and its variates (k,).
+
+    The first is (2, len(eta)), or (3 + degree, len(eta)) where a degree is given.
+    """
     now = draw(p, rng, readout, step_samples, data, test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
-    measure = (_population_error if test_size is None else _sample_error)(p, now, G)
+    if test_size is None:
+        measure = _population_error(p, now, G, -1 if degree is None else degree)
+    else:
+        measure = _sample_error(p, now, G)
     labels = now.y2[:, None]
     if redraws > 1 and p.noise:
         again = p.noise * rng.standard_normal((p.n, redraws - 1))
         labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
     F = np.empty_like(base)
-    out = np.empty((2, len(eta)))
-    for j, step in enumerate(eta):
+    out = []
+    for step in eta:
         a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
-        out[:, j] = train.mean(), measure(step, a)
-    return out, variates(p, now, labels, readout) if data is None else np.zeros(0)
+        out.append([train.mean(), *measure(step, a)])
+    return np.transpose(out), variates(p, now, labels, readout) if data is None else np.zeros(0)
 
 
-def _population_error(p, now, G):
+def _population_error(p, now, G, degree):
     inner, mixed, outer = now.W0 @ now.W0.T, now.W0 @ G.T, G @ G.T
     mixed += mixed.T.copy()
     start, shift = now.W0 @ now.beta_star, G @ now.beta_star
+    hermite = [Polynomial(row) for row in np.eye(degree + 1)]
 
     def measure(step, a):
         products = inner + step * mixed
         products += step**2 * outer
         norms = np.sqrt(np.diagonal(products).copy())
-        h = averages.cross(p.student, p.target, norms, (start + step * shift) / norms)
+        cosines = (start + step * shift) / norms
+        h, *each = (averages.cross(p.student, f, norms, cosines) for f in (p.target, *hermite))
         K = averages.gram(p.student, products)
-        return np.mean(np.sum(a * (K @ a), axis=0) - 2 * (h @ a)) + p.label_power
+        test = np.mean(np.sum(a * (K @ a), axis=0) - 2 * (h @ a)) + p.label_power
+        return [test, *(np.mean(e @ a) / factorial(k) for k, e in enumerate(each))]
 
     return measure
 
@@ -151,6 +173,6 @@ def _sample_error(p, now, G):
     base, move = now.X3 @ now.W0.T, now.X3 @ G.T
 
     def measure(step, a):
-        return np.mean((now.y3[:, None] - features(p, base, move, step) @ a) ** 2)
+        return [np.mean((now.y3[:, None] - features(p, base, move, step) @ a) ** 2)]
 
     return measure

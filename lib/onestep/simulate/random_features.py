@@ -28,23 +28,18 @@ class Path:
     """Errors and Hermite coefficients of the fitted networks.
 
     test : (trials, ridges), test error with label noise.  learned : (trials, ridges, degree + 1), b_0..b_degree.
+    spurious : like test, E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise;
+        degrees of the teacher beyond those in `learned` count as not learned.
+    variates : (trials, k), statistics of the second sample's labels with mean zero.
     """
 
     test: np.ndarray
     learned: np.ndarray
-
-    def spurious(self, p: Problem):
-        """E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise; like `test`.
-
-        Degrees of the teacher beyond those in `learned` count as not learned.
-        """
-        degree = self.learned.shape[-1] - 1
-        missed = (p.target.coefficients(degree) - self.learned) ** 2 @ factorial(np.arange(degree + 1))
-        beyond = p.target.second_moment - p.target.coefficients(degree) ** 2 @ factorial(np.arange(degree + 1))
-        return self.test - missed - beyond - p.noise**2
+    spurious: np.ndarray
+    variates: np.ndarray
 
 
-def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2) -> Path:
+def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1) -> Path:
     """Fit the second layer on random features at every penalty, one eigendecomposition per replicate.
 
     Parameters
@@ -53,32 +48,47 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2) -> Path:
     ridges : penalties λ >= 0, scalar or 1-D; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
     degree : highest Hermite degree of f̂ reported.
     trials, seed, jobs : as in `repeat`; all penalties share the draws.
+    redraws : teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features
+        depend on neither, so that this costs little. Further ones are drawn last: equal seeds give the same features
+        whatever the teacher and its noise.
 
-    Test errors are exact averages over x (`population`). Raises ValueError for a bad argument.
+    Test errors are exact averages over x (`averages`). Raises ValueError for a bad argument.
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
-    replicate = partial(_path, p, ridges, whole("degree", degree, 0))
-    test, learned = zip(*repeat(replicate, trials, seed, jobs), strict=True)
-    return Path(np.array(test), np.array(learned))
+    replicate = partial(_path, p, ridges, whole("degree", degree, 0), whole("redraws", redraws, 1))
+    return Path(*(np.array(part) for part in zip(*repeat(replicate, trials, seed, jobs), strict=True)))
 
 
-def _path(p, ridges, degree, rng):
+def _path(p, ridges, degree, redraws, rng):
     now = draw(p, rng)
-    a = _fits(p.student(now.X2 @ now.W0.T), now.y2, ridges)
+    directions = rng.standard_normal((p.d, redraws - 1))
+    directions = np.column_stack([now.beta_star, directions / np.linalg.norm(directions, axis=0)])
+    ahead = now.X2 @ directions
+    labels = np.column_stack([now.y2, p.target(ahead[:, 1:]) + p.noise * rng.standard_normal((p.n, redraws - 1))])
+    a = _fits(p.student(now.X2 @ now.W0.T), labels, ridges)  # (ridges, N, redraws)
     products = now.W0 @ now.W0.T
     norms = np.sqrt(np.diagonal(products).copy())
-    cosines = now.W0 @ now.beta_star / norms
-    overlap = averages.cross(p.student, p.target, norms, cosines)
-    degrees = [averages.cross(p.student, Polynomial(row), norms, cosines) for row in np.eye(degree + 1)]
+    cosines = (now.W0 @ directions / norms[:, None]).T.ravel()
+    lengths = np.tile(norms, redraws)
+    hermite = [Polynomial(row) for row in np.eye(degree + 1)]
+    seen = [averages.cross(p.student, f, lengths, cosines).reshape(redraws, -1) for f in (p.target, *hermite)]
+    overlap, *degrees = np.einsum("tjn,rnj->trj", seen, a)
+    size = factorial(np.arange(degree + 1))[:, None, None]
+    learned = np.array(degrees) / size
     K = averages.gram(p.student, products)
-    test = np.einsum("ir,ir->r", a, K @ a) - 2 * overlap @ a + p.label_power
-    return test, (np.array(degrees) @ a).T / factorial(np.arange(degree + 1))
+    test = np.einsum("rnj,rnj->rj", a, K @ a) - 2 * overlap + p.label_power
+    teacher = p.target.coefficients(degree)[:, None, None]
+    unlearned = np.sum(size * ((teacher - learned) ** 2 - teacher**2), axis=0) + p.target.second_moment
+    c = p.target.coefficients(2)
+    known = [labels**2 - p.label_power, labels * ahead - c[1], labels * (ahead**2 - 1) - 2 * c[2]]
+    spurious = test - unlearned - p.noise**2
+    return test.mean(1), learned.mean(2).T, spurious.mean(1), np.mean(known, axis=(1, 2))
 
 
 def _fits(F, y, ridges):
-    """argmin_a ‖y - Fa‖²/n + λ‖a‖² for every λ, (N, ridges), from the smaller of the two Gram matrices."""
+    """argmin_a ‖y - Fa‖²/n + λ‖a‖² for every λ and every column of y, (ridges, N, columns), from the smaller Gram."""
     n, N = F.shape
     values, vectors = np.linalg.eigh(F.T @ F if N <= n else F @ F.T)
     right = vectors.T @ (F.T @ y if N <= n else y)
-    a = vectors @ (right[:, None] / (values[:, None] + n * ridges))
+    a = vectors @ (right / (values[:, None] + n * ridges[:, None, None]))
     return a if N <= n else F.T @ a

@@ -25,14 +25,15 @@ _NORM = 1e-3  # relative residual of operator norms: their error is of its squar
 class Gradients:
     """One number a replicate, each (trials,).
 
-    gap : ‖G - c_1 a βᵀ‖/‖G‖ with β = Xᵀr/n, r the residual the gradient sees.  labels : the same with β = Xᵀy/n.
-    square : ‖β‖².  cosine : of β with β⋆.
+    gap : ‖G - c_1 a βᵀ‖/‖G‖ with β = Xᵀ(y - f_0)/n.  labels : the same with β = Xᵀy/n.
+    square : ‖β‖².  cosine : of β with β⋆.  variates : (trials, k), statistics of the draws with mean zero.
     """
 
     gap: np.ndarray
     labels: np.ndarray
     square: np.ndarray
     cosine: np.ndarray
+    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def _directions(p, rng):
 
 def gradients(p: Problem, trials=20, seed=0, jobs=2) -> Gradients:
     """Distance of the gradient from rank one, and the direction it points in."""
-    return Gradients(*np.array(repeat(partial(_gradients, p), trials, seed, jobs)).T)
+    results, known = zip(*repeat(partial(_gradients, p), trials, seed, jobs), strict=True)
+    return Gradients(*np.transpose(results), np.array(known))
 
 
 def _gradients(p, rng):
@@ -84,7 +86,7 @@ def _gradients(p, rng):
     G = network.gradient(p, now)
     betas = [network.direction(p, now, of) for of in network.DIRECTIONS]
     gaps = [operator_norm(G - np.outer(p.student.linear * now.a, beta), _NORM) for beta in betas]
-    return *(np.array(gaps) / operator_norm(G, _NORM)), *_against(betas[0], now)
+    return [*(np.array(gaps) / operator_norm(G, _NORM)), *_against(betas[0], now)], _variates(p, now)
 
 
 def weights(p: Problem, eta, trials=20, seed=0, jobs=2) -> Weights:
@@ -97,15 +99,17 @@ def weights(p: Problem, eta, trials=20, seed=0, jobs=2) -> Weights:
 def _weights(p, eta, rng):
     now = network.draw(p, rng)
     G, beta = network.gradient(p, now), network.direction(p, now)
-    inner, mixed, outer = now.W0.T @ now.W0, now.W0.T @ G, G.T @ G
+    W0, G, (near, far) = (now.W0, G, (beta, now.a)) if p.d <= p.N else (now.W0.T, G.T, (now.a, beta))
+    inner, mixed, outer = W0.T @ W0, W0.T @ G, G.T @ G
     mixed += mixed.T.copy()
     out = []
     for step in eta:
         gram = inner + step * mixed + step**2 * outer
-        squares, vectors = eigh(gram, subset_by_index=[p.d - 2, p.d - 1])
-        left = now.W0 @ vectors[:, 1] + step * (G @ vectors[:, 1])
-        out.append([*np.sqrt(squares[::-1]), alignment(left, now.a), alignment(vectors[:, 1], beta)])
-    return np.transpose(out), variates(p, now, now.y2[:, None])
+        squares, vectors = eigh(gram, subset_by_index=[len(gram) - 2, len(gram) - 1])
+        first = vectors[:, 1]
+        cosines = [alignment(W0 @ first + step * (G @ first), far), alignment(first, near)]
+        out.append([*np.sqrt(squares[::-1]), *(cosines if p.d <= p.N else cosines[::-1])])
+    return np.transpose(out), _variates(p, now)
 
 
 def weight_spectrum(p: Problem, eta, trials=4, seed=0, jobs=2):
@@ -142,15 +146,40 @@ def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2) -> Featu
     return Features(table[..., 0], table[..., 1:], np.array(known))
 
 
+def crossing(eta, excess):
+    """Numbers whose mean is the log of the step at which a mean curve rises through zero, one for each replicate.
+
+    eta : (2,), steps on either side of it, > 0.   excess : (trials, 2), of each replicate's curve over its level there.
+    The curve is taken as straight in log η, and the crossing as linear in the replicates' deviations from their mean:
+    so that control variates and standard errors of a mean apply.   Raises ValueError if the mean curve does not cross.
+    """
+    (low, high), excess = np.log(np.asarray(eta, float)), np.asarray(excess, float)
+    start, end = excess.mean(0)
+    if not start <= 0 < end:
+        raise ValueError(f"excess: its mean must rise through 0 between the two steps, not from {start:g} to {end:g}")
+    share = -start / (end - start)
+    return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
+
+
 def _features(p, eta, count, order, rng):
     now, base, move = _activations(p, rng)
-    z = now.X2 @ network.direction(p, now)
-    basis = np.linalg.qr((z / np.sqrt(np.mean(z**2)))[:, None] ** [*range(1, order + 1), 0])[0]
+    beta = network.direction(p, now)
+    z, u = now.X2 @ beta / np.linalg.norm(beta), np.sqrt(p.N) * now.a
+    basis = np.linalg.qr(z[:, None] ** [*range(1, order + 1), 0])[0]
     out = []
     for step in eta:
         top = singular_triplets(network.features(p, base, move, step), count, _NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
-    return out, variates(p, now, now.y2[:, None])
+    moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, 15), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
+    return out, np.concatenate([_variates(p, now), moments])
+
+
+def _variates(p, now):
+    """`variates`, and how W0 sees a and β_y = Xᵀy/n, which does not know W0: ‖W0ᵀa‖², ‖W0β_y‖²/‖β_y‖² and aᵀW0β_y."""
+    hidden, beta = now.W0.T @ now.a, network.direction(p, now, "labels")
+    along = now.W0 @ beta / np.linalg.norm(beta)
+    more = [hidden @ hidden - 1, along @ along - p.N / p.d, hidden @ beta]
+    return np.append(variates(p, now, now.y2[:, None]), more)
 
 
 def _activations(p, rng):

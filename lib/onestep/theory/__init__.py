@@ -9,12 +9,14 @@ first_batch      the law of the residuals that the step sees
 quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
-rivals           levels of linear regression, kernels and single neurons
+bulks            the bulks' laws: edge, density, largest value (without a twin)
+rivals           levels of linear regression and kernels
 directions       what one giant step learns of several directions
 threestage       the minimum that training both layers ends in
 """
 
 from . import (
+    bulks,
     directions,
     equivalent,
     every_step,
@@ -28,7 +30,7 @@ from . import (
     threestage,
     units,
 )
-from .every_step import Best, best_ridge, best_step, losses
+from .every_step import Best, best_ridge, best_step, learned, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds

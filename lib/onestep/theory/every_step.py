@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import factorial, sqrt
 
 import numpy as np
 from scipy import optimize
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from .. import checks
+from ..hermite import Polynomial
 from ..problem import Problem
 from . import equivalent, staircase
 from .first_batch import first_batch
@@ -104,6 +105,28 @@ def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlate
     for j in np.argsort(-flat, kind="stable"):
         out[:, j], solution = largest if flat[j] == flat.max() else family.evaluate(flat[j], solution)
     return Losses(*(row.reshape(eta.shape)[()] for row in out))
+
+
+def learned(p, eta, degree, **options):
+    """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂, k = 0..degree, after a step of size eta.
+
+    eta : step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).   options : as for `uniform`.
+
+    The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the fit: that is the
+    derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample left out.
+
+    Raises as `uniform`, and ValueError for a degree that is no whole number >= 0.
+    """
+    eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
+    flat = np.atleast_1d(eta)
+    found, (_, solution) = _resolved(p, flat.max(), **options)
+    out = np.empty((flat.size, degree + 1))
+    for j in np.argsort(-flat, kind="stable"):
+        features = found.features(flat[j])
+        state, _ = found.solve(features, flat[j], solution)
+        solution = features.solution(state)
+        out[j] = [learned_at(features, state, k) for k in range(degree + 1)]
+    return out.reshape(*eta.shape, degree + 1)
 
 
 @dataclass(frozen=True)
@@ -268,6 +291,16 @@ def losses_at(features, state):
         raise ArithmeticError(f"the linear response of the fixed point did not converge: {features.p}")
     moved = equivalent.training_loss(features, state + 1j * IMAGINARY * response, 1 + sway)
     return equivalent.training_loss(features, state, 1.0), moved.imag / IMAGINARY
+
+
+def learned_at(features, state, degree):
+    """b_degree of the fit on the equivalent features: what y has of H_degree less what the residual keeps of it."""
+    tilt = Polynomial(np.eye(degree + 1)[degree])
+    s0, s1, _ = tilt.moments(features.batch.cosine[0] * features.z, np.full(features.z.shape, features.away))
+    kept = 0.5j * IMAGINARY * (1 + features.solution(state).kappa)
+    moved = replace(features, h0=features.h0 + kept * s0, h1=features.h1 + kept * s1)
+    residual = equivalent.training_loss(moved, state, 1.0).imag / IMAGINARY
+    return (features.pz @ (features.h0 * s0 + features.h1 * s1) - residual) / factorial(degree)
 
 
 def iterate(features, solution=None, memory=8, limit=300):

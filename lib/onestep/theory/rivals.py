@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..checks import number
 from ..problem import Problem
-
-_STEEPEST = 50.0  # |κ| searched; a neuron this steep is a step function to 1/50 of the input's scale
-
-
-@dataclass(frozen=True)
-class Neuron:
-    """A slope κ and the error τ = E (σ⋆(ξ1) - E σ(κξ1 + ξ2))² it leaves, ξ1, ξ2 independent N(0, 1)."""
-
-    kappa: float
-    tau: float
 
 
 def linear_ridge(p: Problem, samples, least=0.0):
@@ -57,21 +45,3 @@ def implicit_ridge(kernel):
     one, zero, after, before = kernel(points[:1], points)[0]
     slope = (after - before) / (2 * step)
     return float((one - zero - slope) / slope)
-
-
-def nearest_neuron(p: Problem) -> Neuron:
-    """The neuron E_ξ2 σ(κz + ξ2) nearest to the teacher: τ⋆ = inf_κ τ(κ) of Ba et al., at |κ| <= 50.
-
-    After a step η = Θ(√N) neurons are σ(κz + independent), κ of their own: with many samples the risk is at most 10τ⋆.
-    """
-    z, weights = p.target.nodes()
-    teacher = p.target(z)
-
-    def tau(slope):
-        return float(weights @ (teacher - p.student.moments(np.sinh(slope) * z, 1.0)[0]) ** 2)
-
-    grid = np.linspace(-np.arcsinh(_STEEPEST), np.arcsinh(_STEEPEST), 201)
-    start = int(np.argmin([tau(slope) for slope in grid]))
-    ends = grid[max(start - 1, 0)], grid[min(start + 1, len(grid) - 1)]
-    best = minimize_scalar(tau, bounds=ends, method="bounded", options={"xatol": 1e-10})
-    return Neuron(float(np.sinh(best.x)), best.fun)

@@ -1,22 +1,23 @@
-"""Bulk laws and outliers of the singular values of W and of F after one gradient step.
+"""Bulks and outliers of the singular values of W and of F after one gradient step.
 
-W without its spike and F without its spikes have independent rows, and one theorem serves both (Marchenko & Pastur
-1967, Silverstein & Choi 1995): if the rows' covariances have eigenvalues t with law H, the squared singular values x
-outside the bulk are reached through w > max t by
+W without its spike and F without its spikes have independent rows, so that one theorem serves both bulks (`bulks`):
+with t the eigenvalues of the rows' covariances, the squared singular values x outside are reached through w > max t by
 
-    x(w) = w (1 + δ(w)),   δ(w) = γ ∫ t/(w - t) dH(t),
+    x(w) = w (1 + δ(w)),   δ(w) = γ ∫ t/(w - t) dH(t).
 
-convex in w: the bulk ends at the minimum of x, and inside the bulk w is complex, Im(-1/w)/π being the density.
 A finite-rank spike sees the bulk through w alone (Benaych-Georges & Nadakuditi 2012): it leaves where its equation
-strength(w) = 1, decreasing in w, has its root beyond the minimum.
+strength(w) = 1, decreasing in w, has its root beyond the bulk's end.
 
     W:  t = r_i², the growth of row i by the part of the gradient that is not rank one;       γ = N/d.
     F:  t = eigenvalues of Σ = c_1² W0W0ᵀ + c_{>1}² I,  x = s²/n;  w = -ν, the effective ridge of `theory`;  γ = N/n.
+
+With the full initial output β holds -c_1 W0ᵀa. Given e = W0ᵀa, the first layer is a eᵀ beside rows that do not know e
+and have nothing along a, so that the step's spike θ a β̂ᵀ, θ = ηc_1√D, joins a eᵀ to one of strength
+√(θ² - 2θρ_0 + 1), ρ_0 = |c_1|/√D the cosine of β with -e.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
@@ -24,61 +25,15 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from ..checks import choice, steps, whole
+from ..checks import choice, number, steps, whole
+from ..hermite import monomials
 from ..problem import Problem
+from .bulks import Law, SampledRows
 from .staircase import growth_ratio
 
 STEP_NOISE = ("isotropic", "absent")
-_NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u): entire in s z u, exact to rounding for s <= 1
-_RANK = 16  # singular values of that kernel kept: they fall like s^k
-
-
-@dataclass(frozen=True)
-class Law:
-    """Law of squared singular values, by δ and δ' as functions of w.
-
-    degrees : w (real beyond `top`, or complex) -> (δ(w), δ'(w)).  top : largest t.
-    share : share of the eigenvalues on the side of length n (of F) or d (of W) that are not zero.
-    """
-
-    degrees: Callable
-    top: float
-    share: float
-
-    def at(self, w):
-        """(x, x'(w))."""
-        delta, slope = self.degrees(w)
-        return w * (1 + delta), 1 + delta + w * slope
-
-    @property
-    def turn(self):
-        """The w at which the bulk ends."""
-        low, high = self.top * (1 + 1e-12), 2 * self.top
-        while self.at(high)[1] <= 0:
-            high *= 2
-        return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
-
-    @property
-    def edge(self):
-        """Largest singular value of the bulk."""
-        return sqrt(self.at(self.turn)[0])
-
-    def density(self, s):
-        """Density of the bulk's non-zero singular values at s > 0; the same shape as s.
-
-        Newton's iteration for x(w) = s² + iε, continued from a large ε, where w is known, to a negligible one.
-        Raises ArithmeticError if it does not converge.
-        """
-        s = np.asarray(s, float)
-        x, scale = s**2, self.edge**2
-        w = x + 1j * 30 * scale
-        for epsilon in scale * np.geomspace(30, 1e-7, 120):
-            for _ in range(4):
-                value, slope = self.at(w)
-                w = w - (value - x - 1j * epsilon) / slope
-        if np.abs(self.at(w)[0] - x - 1j * epsilon).max() > 1e-8 * scale or w.imag.min() < 0:
-            raise ArithmeticError("density: Newton's iteration did not converge")
-        return 2 * s * (-1 / w).imag / np.pi / self.share
+_NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u), entire in s z u: rounding for s <= 1 …
+_FURTHEST = 1.5  # … and a relative 1e-5 up to this s
 
 
 @dataclass(frozen=True)
@@ -106,25 +61,36 @@ class FeatureSpikes:
     overlap: np.ndarray
 
 
-def weights(p: Problem, eta=0.0, step_noise="isotropic") -> Law:
-    """Law of the singular values of W = W0 + ηG (N, d) without its spike.
+def weights(p: Problem, eta=0.0, step_noise="isotropic") -> Law | SampledRows:
+    """Law of the singular values of W = W0 + ηG (N, d) without its spike. Both first layers have the same limit.
 
-    Row i of the part of the gradient that is not rank one, a_i Xᵀ(r ∘ (σ'(Xw_i) - c_1))/n, is taken as independent
-    isotropic noise, so that ‖w_i‖² grows to r_i² = 1 + N a_i² · η²φ E r² Var σ'/N, with √N a_i at the quantiles of
-    N(0, 1); `step_noise="absent"` leaves it out: the Marchenko-Pastur law. Both first layers have the same limit.
+    The part of row i of the gradient that is not rank one, a_i Xᵀ((y - f_0) ∘ (σ'(Xw_i) - c_1))/n, is taken as
 
-    eta : step size >= 0.
+    "isotropic" : independent isotropic noise, so that ‖w_i‖² grows to r_i² = 1 + η²a_i² `p.row_growth`;
+    "correlated" : 2c_2 a_i M w_i, what is linear in w_i, and noise of the covariance that one sample gives it (see
+        `equivalent`): a wider bulk of the same mean square. This law has an end and a largest value, but no density
+        here; the singular value that M may have along β⋆ (when c⋆2 != 0) is not part of the bulk;
+    "absent" : nothing: the Marchenko-Pastur law.
+
+    √N a_i and y stand at the quantiles of their distributions.   eta : step size >= 0.
     """
-    return _atoms(p, _rows(p, float(steps(eta)), step_noise)[1])
+    eta = float(steps(eta))
+    if choice("step_noise", step_noise, (*STEP_NOISE, "correlated")) == "correlated":
+        return _sampled(p, eta, 1.0)
+    return _atoms(p, _rows(p, eta, step_noise)[1])
 
 
-def gradient_gap(p: Problem):
-    """‖G - c_1 a βᵀ‖/‖G‖ with the rest of the gradient taken as isotropic noise: falls like √(log N/n).
+def gradient_gap(p: Problem, step_noise="isotropic"):
+    """‖G - c_1 a βᵀ‖/‖G‖, which falls like √(log N/n): mean of the largest value of the rest's bulk over |c_1|√D.
 
-    The rest has rows of size |a_i| √(φ E r² Var σ'), the rank-one part the size |c_1|√D.
+    The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ'); step_noise : "isotropic" or "correlated", as in
+    `weights`.
     """
-    rest = _atoms(p, _rows(p, 1.0, "isotropic")[1] - 1).edge
-    return rest / (abs(p.student.linear) * sqrt(p.D))
+    if choice("step_noise", step_noise, ("isotropic", "correlated")) == "correlated":
+        rest = _sampled(p, 1.0, 0.0)
+    else:
+        rest = _atoms(p, _rows(p, 1.0, step_noise)[1] - 1)
+    return rest.largest / (abs(p.student.linear) * sqrt(p.D))
 
 
 def _atoms(p, t):
@@ -132,18 +98,37 @@ def _atoms(p, t):
         gap = np.asarray(w)[..., None] - t
         return (t / gap).mean(-1) / p.psi, -(t / gap**2).mean(-1) / p.psi
 
-    return Law(degrees, t.max(), min(1.0, 1 / p.psi))
+    return Law(degrees, t.max(), p.d, min(1.0, 1 / p.psi))
+
+
+def _sampled(p, eta, start):
+    """The law of start·W0 + ηG without its spike, the step's noise correlated."""
+    c1, c2 = p.student.coefficients(2)[1:]
+    move = eta * _quantiles(p.N) / sqrt(p.N)
+    other = p.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
+    mix = np.array([np.full(p.N, start), start * 4 * c2 * move, (2 * c2 * move) ** 2, other * move**2])
+    return SampledRows(mix, _residuals(p), p.phi, p.d)
+
+
+def _residuals(p):
+    """y - f_0 at n equally likely quantiles, of the exact mean square."""
+    spread = sqrt(p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0))
+    noise = spread * ndtri((np.arange(256) + 0.5) / 256) if spread else np.zeros(1)
+    z = ndtri((np.arange(65536 // noise.size) + 0.5) / (65536 // noise.size))
+    y = np.quantile(p.target(z)[:, None] + noise, (np.arange(p.n) + 0.5) / p.n)
+    return y * sqrt((p.target.second_moment + spread**2) / np.mean(y**2))
 
 
 def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
     """Location and overlaps of the spike η c_1 a βᵀ in W.
 
-    Negligible initial output: strength θ = η|c_1|√D. With the full one β holds -c_1 W0ᵀa, which shrinks W0 along a,
-    and the strength is θ² - 2θκ, κ = |c_1|/√D: no spike at all below η = 2/D. Without the growth of the rows
-    the spike leaves at θ⁴ = N/d = 1/ψ, to s² = (1 + θ²)(1/ψ + θ²)/θ².
+    Negligible initial output: strength θ = η|c_1|√D. With the full one the strength is θ² - 2θρ_0 in place of θ²: no
+    spike at all below η = 2/D. Without the growth of the rows the spike leaves at θ⁴ = N/d = 1/ψ, to
+    s² = (1 + θ²)(1/ψ + θ²)/θ².
 
-    eta : step size(s) >= 0, scalar or 1-D.  step_noise : as in `weights`.
+    eta : step size(s) >= 0, scalar or 1-D.  step_noise : "isotropic" or "absent", as in `weights`.
     """
+    choice("step_noise", step_noise, STEP_NOISE)
     eta = steps(eta)
     out = np.array([_weight_spike(p, step, step_noise) for step in np.atleast_1d(eta)])
     return WeightSpike(*(column.reshape(eta.shape)[()] for column in out.T))
@@ -151,9 +136,8 @@ def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
 
 def _weight_spike(p, eta, step_noise):
     law, (u, t) = weights(p, eta, step_noise), _rows(p, eta, step_noise)
-    theta = eta * abs(p.student.linear) * sqrt(p.D)
-    kappa = abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
-    strength = theta**2 - 2 * theta * kappa
+    theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
+    strength = theta**2 - 2 * theta * rho0
 
     def seen(w):
         return (u**2 / (w - t)).mean()
@@ -163,21 +147,30 @@ def _weight_spike(p, eta, step_noise):
         return np.full(3, np.nan)
     x, slope = law.at(w)
     alpha, fall = seen(w), (u**2 / (w - t) ** 2).mean()
-    return np.array([sqrt(x), w * alpha**2 * slope / (x * fall), alpha * (1 + kappa**2 * alpha) * slope / (w * fall)])
+    return np.array([sqrt(x), w * alpha**2 * slope / (x * fall), alpha * (1 + rho0**2 * alpha) * slope / (w * fall)])
 
 
 def weight_threshold(p: Problem):
-    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θκ = ψ^{-1/2}."""
-    c1 = abs(p.student.linear)
-    kappa = c1 / sqrt(p.D) if p.initial_output == "full" else 0.0
-    return (kappa + sqrt(kappa**2 + p.psi**-0.5)) / (c1 * sqrt(p.D))
+    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}."""
+    rho0 = _back(p)
+    return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
+
+
+def _back(p):
+    """ρ_0, the cosine of β with -W0ᵀa sign(c_1)."""
+    return abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
 
 
 def _rows(p, eta, step_noise):
-    """√N a_i at the quantiles of N(0, 1), scaled to mean square 1, and r_i²; both (N,)."""
-    u = ndtri((np.arange(p.N) + 0.5) / p.N)
-    u /= sqrt(np.mean(u**2))
+    """√N a_i at the quantiles of N(0, 1), and r_i²; both (N,)."""
+    u = _quantiles(p.N)
     return u, 1 + u**2 * _growth(p, eta, step_noise)
+
+
+def _quantiles(N):
+    """N equally likely quantiles of N(0, 1), scaled to mean square 1."""
+    u = ndtri((np.arange(N) + 0.5) / N)
+    return u / sqrt(np.mean(u**2))
 
 
 def _growth(p, eta, step_noise):
@@ -205,7 +198,7 @@ def _feature_law(p, s, tail):
         gap = w - share
         return gamma * share / gap, gamma * (slope * w - share) / gap**2
 
-    return Law(degrees, tail + s * (1 + p.psi**-0.5) ** 2, min(1.0, gamma))
+    return Law(degrees, tail + s * (1 + p.psi**-0.5) ** 2, p.n, min(1.0, gamma))
 
 
 def _explained(psi, s, tail, w):
@@ -223,18 +216,17 @@ def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureS
     With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² = 1 + u²·growth as in
     `weights`; at r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth is of
     the order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
-    N (1 + δ/γ)/w · σ_j² = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 on L²(z) x L²(u) and
-    T acting on the linear function alone. A Gaussian first layer adds the rank-one mean 1δᵀ of the even features.
+    N σ_j²/w = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 V^{1/2} between L²(u) and L²(z), T acting on
+    the linear function of z alone and V = 1 + δ/γ. A Gaussian first layer adds the rank-one mean 1δᵀ of the even
+    features.
+
+    With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
+    have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
 
     eta : step size(s) >= 0, scalar or 1-D.  count : spikes looked for, 1 <= count <= 8.
     step_noise : "absent" leaves the growth of the rows out (r = 1), as the theorem does.
-
-    Raises
-    ------
-    ValueError for the full initial output, where β overlaps with W0ᵀa and F0 is not independent of the spikes.
     """
     eta, count = np.atleast_1d(steps(eta)), _count(count)
-    _needs_negligible(p)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
     for m, step in enumerate(eta):
         kernel = _Kernel(p, step, step_noise)
@@ -247,22 +239,28 @@ def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureS
     return FeatureSpikes(value, overlap)
 
 
-def birth(p: Problem, order: int):
+def birth(p: Problem, order: int, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
-    Raises ValueError for the full initial output, order > 8, or a spike that never leaves (c_order = 0 …).
+    height : >= 1, the step at which the spike stands at height times the bulk's edge.
+
+    Raises ValueError for order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
     """
-    order = _count(order, "order")
-    _needs_negligible(p)
+    order, height = _count(order, "order"), number("height", height, least=1)
+    unit = sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
 
     def excess(log_s):
-        kernel = _Kernel(p, exp(log_s) * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D)))
-        return log(max(kernel.strengths(kernel.law.turn)[order - 1], 1e-300))
+        kernel = _Kernel(p, exp(log_s) * unit)
+        w = kernel.law.beyond(height)
+        return log(max(kernel.strengths(w)[order - 1], 1e-300))
 
-    low, high = -0.5 * log(p.N), 0.0
+    low, high = -0.5 * log(p.N), log(_FURTHEST)
     if not excess(low) < 0 < excess(high):
-        raise ValueError(f"order = {order}: spike {order} is not born between η = 1/(c_1√D) and √N/(c_1√D)")
-    return exp(brentq(excess, low, high, xtol=1e-10)) * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
+        raise ValueError(
+            f"order = {order}: spike {order} does not come to {height:g} times the edge "
+            f"between η = 1/(c_1√D) and {_FURTHEST:g}√N/(c_1√D)"
+        )
+    return exp(brentq(excess, low, high, xtol=1e-9)) * unit
 
 
 def second_spike(p: Problem):
@@ -277,55 +275,74 @@ def second_spike(p: Problem):
 
 
 class _Kernel:
-    """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, seen through F0."""
+    """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, seen through F0.
+
+    table : (z, u), μ0 with the roots of the nodes' weights.  linear, along : the functions z and a among its left and
+    right sides.  tilt : cosine of the spike's right vector with β.
+    """
 
     def __init__(self, p, eta, step_noise="isotropic"):
         z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
         mass = mass / mass.sum()
-        self.p, self.z, self.root = p, z, np.sqrt(mass)
-        s = eta * p.student.linear * sqrt(p.D / p.N)
+        theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
+        strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
+        self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta, step_noise))
-        mean, linear, square = p.student.moments(s * np.outer(z, z), r)
+        half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
+        mean, linear, square = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
         self.law = _feature_law(p, self.s, self.tail)
-        table = mean * np.outer(self.root, self.root)
+        self.z, self.root = z, np.sqrt(mass)
+        self.table = mean * np.outer(self.root, self.root)
         if p.first_layer == "gaussian":
             even = sqrt(2 / p.psi / p.N) * abs(p.student.coefficients(2)[2])
-            table = np.column_stack([table, even * self.root])
-        left, size, _ = np.linalg.svd(table)
-        self.table = left[:, :_RANK] * size[:_RANK]
+            self.table = np.column_stack([self.table, even * self.root])
         self.linear = self.root * z
+        self.along = np.append(self.linear, np.zeros(self.table.shape[1] - _NODES))
+
+    def _metrics(self, w):
+        """(T, V, V along a) and their logarithmic derivatives in w."""
+        share, slope = _explained(self.p.psi, self.s, self.tail, w)
+        T = (share - self.tail) / self.s
+        delta, fall = self.law.degrees(w)
+        ratio = self.p.psi / self.p.phi
+        V, away = 1 + delta * ratio, w / (w - self.tail)
+        rates = np.array([slope / (self.s * T), fall * ratio / V, 1 / w - 1 / (w - self.tail)])
+        if not _back(self.p):
+            away, rates[2] = V, rates[1]
+        return np.array([T, V, away]), rates
 
     def _through(self, w):
-        """T^{1/2}·table, T, dT/dw, 1 + δ/γ, and the derivative of the latter two's law."""
-        p = self.p
-        share, slope = _explained(p.psi, self.s, self.tail, w)
-        T, dT = (share - self.tail) / self.s, slope / self.s
+        """N^{1/2} T^{1/2}·table·V^{1/2}/w^{1/2}: a spike stands where one of its singular values is 1."""
+        T, V, away = self._metrics(w)[0]
         seen = self.table + (sqrt(T) - 1) * np.outer(self.linear, self.linear @ self.table)
-        delta, fall = self.law.degrees(w)
-        return seen, T, dT, 1 + delta * p.psi / p.phi, fall * p.psi / p.phi
+        seen = sqrt(V) * seen + (sqrt(away) - sqrt(V)) * np.outer(seen @ self.along, self.along)
+        return seen * sqrt(self.p.N / w)
 
     def strengths(self, w):
-        """N (1 + δ/γ) σ_j²/w, largest first; the spike is where it equals 1."""
-        seen, _, _, free, _ = self._through(w)
-        return self.p.N * free / w * np.linalg.svd(seen, compute_uv=False) ** 2
+        """Squared singular values of `_through`, largest first; the spike is where one equals 1."""
+        return np.linalg.svd(self._through(w), compute_uv=False) ** 2
 
     def overlaps(self, w, j, count):
         """Squared cosines of left singular vector j at w with orthonormalised monomials 1..count and the constant."""
-        seen, T, dT, free, dfree = self._through(w)
-        P, size, Q = np.linalg.svd(seen, full_matrices=False)
+        P, _, Q = np.linalg.svd(self._through(w), full_matrices=False)
+        (T, *_), rates = self._metrics(w)
         x, slope = self.law.at(w)
-        # one resolvent for each side, a = s T/w and b = (1 + δ/γ)/s with s = √x; the vector has unit norm when
-        # x_vᵀΘᵀ(-da/ds)Θx_v + x_uᵀΘ(-db/ds)Θᵀx_u = 1, Θ the spikes, x_v = cQ_j, x_u = aΘx_v.
-        power = self.p.N * size[j] ** 2
-        rate = 2 * x / slope  # s dw/ds
-        left = -(power * (1 / w - rate / w**2) + self.p.N * (self.linear @ self.table @ Q[j]) ** 2 * dT * rate / w)
-        right = (free - dfree * rate) / free**2
+        # with A = T s/w and B = V/s the resolvents on either side, s = √x, the left vector is A^{1/2}P c where
+        # c² (P·(-dlog A/ds)P + Q·(-dlog B/ds)Q) = 2; both change with w, s dw/ds = 2x/x'(w).
+        on_linear, on_a = (self.linear @ P[:, j]) ** 2, (self.along @ Q[j]) ** 2
+        rate = (1 / w - rates[0] * on_linear - rates[1] * (1 - on_a) - rates[2] * on_a) * 2 * x / slope
         vector = P[:, j] + (sqrt(T) - 1) * self.linear * (self.linear @ P[:, j])
-        vector *= sqrt(2 * x * power / (left + right)) / w
-        basis = np.linalg.qr(self.root[:, None] * self.z[:, None] ** [*range(1, count + 1), 0])[0]
-        return (basis.T @ vector) ** 2
+        return (self._orthonormal(count) @ vector) ** 2 * 2 * x / (w * rate)
+
+    def _orthonormal(self, count):
+        """Monomials 1..count and the constant of X̃β, made orthonormal in this order, in the nodes' functions of z."""
+        hermite = np.polynomial.hermite_e.hermevander(self.z, count) * self.root[:, None]
+        hermite /= np.linalg.norm(hermite, axis=0)
+        size = np.sqrt(np.cumprod([1.0, *range(1, count + 1)]))
+        basis = np.linalg.qr((monomials(count)[[*range(1, count + 1), 0]] * size).T)[0]
+        return basis.T @ (hermite * self.tilt ** np.arange(count + 1)).T
 
 
 def _leaves(strength, law):
@@ -341,8 +358,3 @@ def _count(count, argument="count"):
     if whole(argument, count, 1) > 8:
         raise ValueError(f"{argument} = {count}: must be a whole number from 1 to 8")
     return int(count)
-
-
-def _needs_negligible(p):
-    if p.initial_output == "full":
-        raise ValueError("initial_output = 'full': the spikes of F are predicted for a negligible initial output only")

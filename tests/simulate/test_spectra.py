@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, estimates, simulate
+
+WIDE = Problem(120, 40, 70, noise=0.5)
+TALL = Problem(120, 90, 50, noise=0.5)
+
+
+@pytest.mark.parametrize("p", [WIDE, TALL])
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output):
+    p, eta = p.replace(initial_output=output), np.array([0.5, 6.0])
+    found = simulate.spectra.weights(p, eta, 3, seed=1)
+    for trial in range(3):
+        now = simulate.draw(p, simulate.key(1, trial))
+        G, beta = simulate.gradient(p, now), simulate.direction(p, now)
+        for j, step in enumerate(eta):
+            left, values, right = np.linalg.svd(now.W0 + step * G)
+            expected = [
+                *values[:2],
+                (left[:, 0] @ now.a) ** 2 / (now.a @ now.a),
+                (right[0] @ beta) ** 2 / (beta @ beta),
+            ]
+            got = [getattr(found, name)[trial, j] for name in ("first", "second", "left", "right")]
+            np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_variates_have_mean_zero(layer, output):
+    p = WIDE.replace(first_layer=layer, initial_output=output)
+    for run in (
+        simulate.spectra.weights(p, [3.0], 400, seed=2),
+        simulate.spectra.features(p, [3.0], 1, 1, 400, seed=3),
+        simulate.spectra.gradients(p, 400, seed=4),
+    ):
+        known = estimates.mean(run.variates)
+        assert np.all(np.abs(known.value) < 4.5 * known.se + 1e-12)
+
+
+def test_variates_explain_most_of_a_spike():
+    p = WIDE.replace(n=400, d=120, N=100)
+    weights, features = (
+        simulate.spectra.weights(p, [8.0], 120, seed=5),
+        simulate.spectra.features(p, [8.0], 1, 0, 120, 5),
+    )
+    for samples, known in ((weights.first, weights.variates), (features.values, features.variates)):
+        assert np.max(estimates.controlled(samples, known).se) < 0.5 * np.max(estimates.mean(samples).se)
+
+
+def test_crossing_is_that_of_the_mean_curve_with_the_jackknifes_error():
+    rng = np.random.default_rng(6)
+    eta = np.array([2.0, 3.0])
+    excess = np.array([-0.4, 0.7]) + 0.1 * rng.standard_normal((200, 2)) + 0.1 * rng.standard_normal((200, 1))
+    found = estimates.mean(simulate.spectra.crossing(eta, excess))
+    expected = estimates.mean_crossing(eta, excess, 0.0)
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    assert found.se == pytest.approx(expected.se, rel=0.02)
+    with pytest.raises(ValueError, match="rise through 0"):
+        simulate.spectra.crossing(eta, -excess)

@@ -36,12 +36,15 @@ class Norms:
     """Operator norms over replicates.
 
     values : (trials, directions, steps, orders), ‖F - F_ℓ‖/√n, so that a spike of the bulk's own size is O(1).
-    readout : (trials,), √(N Σ a⁴/3), the length of a∘a over its limit: most of the spread of what lies along it.
+    readout : (trials,), √(N Σ a⁴/3), the length of a∘a over its limit.
+    growth : (trials,), ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make
+        most of the spread of what growing rows do.
     variates : (trials, k), statistics of the draws with mean zero.
     """
 
     values: np.ndarray
     readout: np.ndarray
+    growth: np.ndarray
     variates: np.ndarray
 
 
@@ -68,7 +71,7 @@ class Version:
     base : "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0;
         "bulk", F0 with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features
         in the place of F0.
-    order : ℓ >= 0 terms added.   growth : whether they count the growth of W's rows, see `terms`.
+    order : ℓ >= 0 terms added.   growth : whether they count the growth of W's rows in this draw, see `terms`.
     tail : factor on c_{>1} of Gaussian features; 0 leaves their linear part.
     intercept : whether the fit has a constant free of charge.
 
@@ -94,9 +97,9 @@ def terms(p: Problem, projection, a, eta, order, growth=0.0):
     order : ℓ >= 0, then K = ℓ, column k holding term k; or `math.inf` for the sum of the series, E σ(g + t) with
         t = c_1 η X̃β aᵀ and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if
         at all).
-    growth : 0 gives the terms as printed. With `p.row_growth` the powers x^k of x = X̃β become E (x + √γ h)^k over
-        h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where r_i² = 1 + η² a_i² growth is the squared
-        length that row i of W has apart from β. Not for the sum of the series.
+    growth : 0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
+        become E (x + √γ h)^k over h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where
+        r_i² = 1 + η² a_i² growth is the squared length that row i of W has apart from β. Not for the sum of the series.
 
     Raises ArithmeticError if no polynomial of degree 60 comes within 1e-6 of the series.
     """
@@ -215,8 +218,8 @@ def norms(
     trials, seed, jobs : as in `repeat`.
     directions : any of "residual" and "labels": which β the terms are made of, see `network.direction`.
     tolerance : relative residual of every norm, see `svd.operator_norm`.
-    growth : count the growth of W's rows in F_ℓ, see `terms`; one choice for all orders, or one per order, which must
-        be finite where it is True.
+    growth : count the growth of W's rows in F_ℓ, that of the draw, see `terms`; one choice for all orders, or one per
+        order, which must be finite where it is True.
     rows : of W, as in `network.stepped`; one choice for all orders, or one per order.
 
     Raises
@@ -234,7 +237,7 @@ def norms(
     if any(order == inf and grows for row in orders for order, grows in zip(row, growth, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
-    replicate = partial(_norms, p, eta, orders, directions, tolerance, [p.row_growth * grows for grows in growth], rows)
+    replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
     results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
 
@@ -258,6 +261,7 @@ def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
     now = network.draw(p, rng)
     projections = [now.X2 @ network.direction(p, now, of) for of in directions]
     G, F0 = network.gradient(p, now), p.student(now.X2 @ now.W0.T)
+    grown = _row_growth(p, now, G)
     values = np.empty((len(directions), len(eta), len(orders[0])))
     for m, step in enumerate(eta):
         for kind in dict.fromkeys(rows):
@@ -265,9 +269,16 @@ def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
             change -= F0
             for j in np.flatnonzero(np.array(rows) == kind):
                 for i, projection in enumerate(projections):
-                    kept = svd.low_rank(*terms(p, projection, now.a, step, orders[m][j], growth[j]))
+                    kept = svd.low_rank(*terms(p, projection, now.a, step, orders[m][j], growth[j] * grown))
                     values[i, m, j] = svd.operator_norm(aslinearoperator(change) - kept, tolerance)
-    return values / sqrt(p.n), sqrt(p.N * np.sum(now.a**4) / 3), variates(p, now, now.y2[:, None])
+    readout = sqrt(p.N * np.sum(now.a**4) / 3)
+    return values / sqrt(p.n), readout, grown / p.row_growth, variates(p, now, now.y2[:, None])
+
+
+def _row_growth(p, now, G):
+    """‖E‖_F²/‖a‖², whose limit is p.row_growth."""
+    E = G - np.outer(p.student.linear * now.a, network.direction(p, now))
+    return np.sum(E**2) / np.sum(now.a**2)
 
 
 def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> Losses:
@@ -288,7 +299,7 @@ def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> L
     versions = list(versions)
     if not versions or not all(isinstance(version, Version) for version in versions):
         raise ValueError(f"versions = {versions!r}: must be a list of Versions")
-    entries = (5 + redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
+    entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
     results, known = zip(
         *repeat(partial(_losses, p, eta, versions, redraws), trials, seed, jobs, 8 * entries / 2**30), strict=True
     )
@@ -299,65 +310,66 @@ def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> L
 def _losses(p, eta, versions, redraws, rng):
     now = network.draw(p, rng)
     G, beta = network.gradient(p, now), network.direction(p, now)
+    grown = _row_growth(p, now, G)
     labels = now.y2[:, None]
     if redraws > 1 and p.noise:
         again = p.noise * rng.standard_normal((p.n, redraws - 1))
         labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
-    noises = (
-        [rng.standard_normal((p.n, p.N)) for _ in range(redraws)] if any(v.base == "gaussian" for v in versions) else []
-    )
+    gaussian = any(version.base == "gaussian" for version in versions)
+    noises = [rng.standard_normal((p.n, p.N)) for _ in range(redraws * gaussian)]
     top = max(version.order for version in versions)
-    out, moments = np.empty((2, len(versions))), {}
-    for j, version in enumerate(versions):
-        if (version.base, version.tail) not in moments:
-            moments[version.base, version.tail] = _moments(p, now, G, beta, eta, version, top)
-        H, h = moments[version.base, version.tail]
-        left, right = terms(p, now.X2 @ beta, now.a, eta, version.order, p.row_growth * version.growth)
-        polynomials = np.zeros((top + 1, version.order))
-        polynomials[: version.order + 1] = _polynomials(p, eta, version.order, p.row_growth * version.growth)
-        found = []
-        for F in _features(p, now, G, eta, version, noises):
-            F += left @ right.T
-            if version.intercept:
-                a, b, loss = network.ridge_with_intercept(F, labels, p.ridge)
-            else:
-                (a, loss), b = network.ridge(F, labels, p.ridge), 0.0
-            readout = np.concatenate([a, polynomials @ (right.T @ a)])
-            readout[p.N] += b
-            error = np.sum(readout * (H @ readout), axis=0) - 2 * (h @ readout) + p.label_power
-            found.append([np.mean(loss), np.mean(error)])
-        out[:, j] = np.mean(found, axis=0)
+    out = np.empty((2, len(versions)))
+    for base in dict.fromkeys((version.base, version.tail) for version in versions):
+        starts, (H, h) = _features(p, now, G, eta, *base, noises), _moments(p, now, G, beta, eta, *base, top)
+        for j in [j for j, version in enumerate(versions) if (version.base, version.tail) == base]:
+            order, growth = versions[j].order, grown * versions[j].growth
+            left, right = terms(p, now.X2 @ beta, now.a, eta, order, growth)
+            polynomials = np.zeros((top + 1, order))
+            polynomials[: order + 1] = _polynomials(p, eta, order, growth)
+            found = []
+            for start in starts:
+                F = start + left @ right.T
+                if versions[j].intercept:
+                    a, b, loss = network.ridge_with_intercept(F, labels, p.ridge)
+                else:
+                    (a, loss), b = network.ridge(F, labels, p.ridge), 0.0
+                readout = np.concatenate([a, polynomials @ (right.T @ a)])
+                readout[p.N] += b
+                error = np.sum(readout * (H @ readout), axis=0) - 2 * (h @ readout) + p.label_power
+                found.append([np.mean(loss), np.mean(error)])
+            out[:, j] = np.mean(found, axis=0)
     return out, variates(p, now, labels)
 
 
-def _features(p, now, G, eta, version, noises):
-    """The base of a version on the second sample; for Gaussian features one after the other for each Z."""
-    if version.base == "gaussian":
-        return (gaussian_features(p, now.X2, now.W0, version.tail * Z) for Z in noises)
-    return iter([p.student(now.X2 @ _first_layer(p, now, G, eta, version).T)])
+def _features(p, now, G, eta, base, tail, noises):
+    """The features (n, N) that a base stands for, on the second sample: a list, of one for each Z if Gaussian."""
+    if base == "gaussian":
+        return [gaussian_features(p, now.X2, now.W0, tail * Z) for Z in noises]
+    return [p.student(now.X2 @ _first_layer(p, now, G, eta, base).T)]
 
 
-def _first_layer(p, now, G, eta, version):
-    if version.base in network.ROWS:
-        return network.stepped(p, now, G, eta, version.base)
-    bulk = network.stepped(p, now, G, eta) - np.outer(p.student.linear * eta * now.a, network.direction(p, now))
-    return bulk if version.base == "bulk" else now.W0
+def _first_layer(p, now, G, eta, base):
+    if base == "initial":
+        return now.W0
+    if base == "bulk":
+        return network.stepped(p, now, G, eta) - np.outer(p.student.linear * eta * now.a, network.direction(p, now))
+    return network.stepped(p, now, G, eta, base)
 
 
-def _moments(p, now, G, beta, eta, version, top):
-    """Second moments (M, M), M = N + top + 1, of a version's units and of 1, x, …, x^top, x = βᵀx̃, and their products
+def _moments(p, now, G, beta, eta, base, tail, top):
+    """Second moments (M, M), M = N + top + 1, of a base's units and of 1, x, …, x^top, x = βᵀx̃, and their products
     with y (M,); exact over x̃ ~ N(0, I)."""
     length, N = np.linalg.norm(beta), p.N
     unit, ranks = beta / length, np.arange(top + 1)
     H, h = np.empty((N + top + 1, N + top + 1)), np.empty(N + top + 1)
     powers = [Polynomial(row) for row in monomials(top)]
-    if version.base == "gaussian":
+    if base == "gaussian":
         c1, start = p.student.linear, now.W0 @ unit
-        H[:N, :N] = c1**2 * now.W0 @ now.W0.T + version.tail**2 * p.student.tail * np.eye(N)
+        H[:N, :N] = c1**2 * now.W0 @ now.W0.T + tail**2 * p.student.tail * np.eye(N)
         H[:N, N:] = c1 * start[:, None] * _gaussian_moments(ranks + 1)
         h[:N] = c1 * p.target.linear * now.W0 @ now.beta_star
     else:
-        W = _first_layer(p, now, G, eta, version)
+        W = _first_layer(p, now, G, eta, base)
         norms = np.linalg.norm(W, axis=1)
         H[:N, :N] = averages.gram(p.student, W @ W.T)
         H[:N, N:] = np.transpose([averages.cross(p.student, power, norms, W @ unit / norms) for power in powers])

@@ -344,7 +344,7 @@ def _losses(p, eta, versions, redraws, rng):
 def _features(p, now, G, eta, base, tail, noises):
     """The features (n, N) that a base stands for, on the second sample: a list, of one for each Z if Gaussian."""
     if base == "gaussian":
-        return [gaussian_features(p, now.X2, now.W0, tail * Z) for Z in noises]
+        return [gaussian_features(p, now.X2, now.W0, tail * Z) for Z in (noises if tail else noises[:1])]
     return [p.student(now.X2 @ _first_layer(p, now, G, eta, base).T)]
 
 

@@ -61,6 +61,37 @@ def test_many_labels_at_once_are_fitted_one_by_one(N):
         assert train[k] == pytest.approx(loss, rel=1e-12)
 
 
+@pytest.mark.parametrize("N", [30, 300])
+def test_ridge_with_an_intercept_is_the_minimiser_over_both(N):
+    rng = np.random.default_rng(N)
+    F, Y = rng.standard_normal((120, N)) + 0.7, rng.standard_normal((120, 2)) + np.array([2.0, -1.0])
+    a, b, train = simulate.ridge_with_intercept(F, Y, 0.05)
+    rest = Y - F @ a - b
+    np.testing.assert_allclose(rest.mean(0), 0, atol=1e-13)
+    np.testing.assert_allclose(0.05 * a - F.T @ rest / 120, 0, atol=1e-12)
+    np.testing.assert_allclose(train, np.mean(rest**2, axis=0) + 0.05 * np.sum(a**2, axis=0), rtol=1e-10)
+    moved = simulate.ridge_with_intercept(F + 3.0, Y + 5.0, 0.05)
+    np.testing.assert_allclose(moved[2], train, rtol=1e-9)
+    assert np.all(train < simulate.ridge(F, Y, 0.05)[1])
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, output):
+    p, eta = P.replace(first_layer=layer, initial_output=output), 4.0
+    now = simulate.draw(p, simulate.key(3))
+    G = simulate.gradient(p, now)
+    real, restored, rank_one = (simulate.stepped(p, now, G, eta, rows) for rows in simulate.network.ROWS)
+    np.testing.assert_array_equal(real, now.W0 + eta * G)
+    spike = eta * p.student.linear * np.outer(now.a, now.X.T @ simulate.residual(p, now) / p.n)
+    np.testing.assert_allclose(rank_one - now.W0, spike, atol=1e-14)
+    lengths = [np.linalg.norm(W - shift, axis=1) for W, shift in ((now.W0, 0), (restored, spike), (real, spike))]
+    np.testing.assert_allclose(lengths[0], lengths[1])
+    np.testing.assert_allclose((restored - spike) * (lengths[2] / lengths[0])[:, None], real - spike, atol=1e-13)
+    with pytest.raises(ValueError, match="rows = 'grown'"):
+        simulate.stepped(p, now, G, eta, "grown")
+
+
 def test_leave_one_out_by_leaving_one_out():
     rng = np.random.default_rng(0)
     F, y = rng.standard_normal((25, 8)), rng.standard_normal(25)

@@ -175,6 +175,42 @@ def test_small_steps_change_nothing_and_sign_flips_do_not_matter():
         )
 
 
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_an_intercept_takes_the_constant_out_of_the_second_spike(layer):
+    """(z² + q)² has mean 2 + (1 + q)²; without its mean, 2. So a stair of 1/3 becomes 1/2, whatever the rows do."""
+    p = SETTINGS[2].replace(noise=0.5)
+    stair = {
+        options: theory.gains(p.replace(first_layer=layer), 2, **dict(options)).train
+        - theory.gains(p.replace(first_layer=layer), 1, **dict(options)).train
+        for options in ((), (("intercept", True),), (("intercept", True), ("growing_rows", True)))
+    }
+    free, grown = stair[("intercept", True),], stair[("intercept", True), ("growing_rows", True)]
+    assert free == pytest.approx(grown, rel=1e-12)
+    assert free == pytest.approx(1.5 * (theory.gains(p, 2).train - theory.gains(p, 1).train))
+    assert (stair[()] == pytest.approx(free / 1.5)) == (layer == "sphere")
+
+
+def test_growing_rows_matter_to_even_spikes_without_an_intercept_alone():
+    rich = RICH.replace(teacher=(0.0, 1.0, 0.5, 0.4, 0.3))
+    for order in (1, 2, 3, 4):
+        with_intercept = [theory.gains(rich, order, growing_rows=grown, intercept=True).test for grown in (False, True)]
+        assert with_intercept[0] == pytest.approx(with_intercept[1], rel=1e-9)
+    third = [
+        theory.gains(rich, 3, growing_rows=grown).test - theory.gains(rich, 2, growing_rows=grown).test
+        for grown in (False, True)
+    ]
+    assert third[0] == pytest.approx(third[1], rel=1e-8)
+    assert theory.gains(rich, 2, growing_rows=True).test < theory.gains(rich, 2).test
+
+
+def test_strong_spikes_with_an_intercept_lead_to_their_plateau():
+    p = SETTINGS[2].replace(n=10**16, d=3 * 10**15, N=5 * 10**15)
+    options = {"growing_rows": True, "intercept": True}
+    gap = theory.untrained(p).test - theory.staircase.spiked(p, p.n**0.29, **options).test
+    assert gap == pytest.approx(theory.gains(p, 2, **options).test, rel=0.02)
+    assert gap > 1.1 * theory.gains(p, 2, growing_rows=True).test
+
+
 def test_information_exponent_above_one_gains_nothing():
     p = SETTINGS[2].replace(teacher=(0.0, 0.0, 1.0))
     assert theory.gains(p, 2).train == 0
@@ -194,6 +230,7 @@ def test_shapes_follow_eta():
         (lambda: theory.gains(RICH, 3, printed=True), "order = 3.*1 and 2 only"),
         (lambda: theory.gains(RICH, -1), "order = -1"),
         (lambda: theory.gains(RICH, 2, printed=True, growing_rows=True), "growing_rows = True"),
+        (lambda: theory.gains(RICH, 2, printed=True, intercept=True), "intercept = True"),
         (lambda: theory.boundary(RICH, 1), "order = 1"),
         (lambda: theory.staircase.spiked(RICH, -1.0), "eta = -1.0"),
         (lambda: theory.staircase.spiked(RICH, np.ones((2, 2))), "eta"),

@@ -34,6 +34,18 @@ from . import (
     variates,
 )
 from .every_step import Losses, losses, sweep
-from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample
+from .network import (
+    Draw,
+    direction,
+    draw,
+    features,
+    gradient,
+    leave_one_out,
+    residual,
+    ridge,
+    ridge_with_intercept,
+    sample,
+    stepped,
+)
 from .replicates import key, repeat
 from .staircase import plateaus

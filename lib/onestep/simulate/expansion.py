@@ -1,6 +1,6 @@
 """Simulated equivalences: F against its expansion F_ℓ, and F0 against Gaussian features with the same moments.
 
-    F_ℓ = F0 + Σ_{k≤ℓ} c_1^k c_k η^k (X̃β)^{∘k} (a^{∘k})ᵀ            (norms, losses)
+    F_ℓ = F0 + Σ_{k≤ℓ} c_1^k c_k η^k (X̃β)^{∘k} (a^{∘k})ᵀ            (sizes, norms, losses)
     F0  → c_1 X̃W0ᵀ + c_{>1} Z,  Z_ij ~ N(0, 1) independent           (losses, forms)
 
 Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorem on ‖F - F_ℓ‖ and section "Universality".
@@ -19,35 +19,33 @@ from scipy.sparse.linalg import aslinearoperator
 from scipy.special import factorial, factorial2
 
 from ..checks import choice, number, steps, whole
+from ..hermite import Polynomial, monomials
 from ..problem import Problem
-from . import network, svd
+from . import averages, network, svd
+from .every_step import Losses
 from .replicates import repeat
+from .variates import variates
 
+BASES = (*network.ROWS, "initial", "bulk", "gaussian")
 _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far below what is left of F - F_∞
+_BEYOND = 1  # powers a^{k+2}, … that `sizes` fits beside a^k: what is left is of order n^{(2α-1)(_BEYOND + 1)}
 
 
 @dataclass(frozen=True)
 class Norms:
-    """Operator norms divided by √n, so that a spike of the bulk's own size is O(1).
+    """Operator norms over replicates.
 
-    mean : (trials, directions, steps, orders), ‖1ᵀ(F - F_ℓ)‖/n, the mean row's length, never above difference.
-    difference : (trials, directions, steps, orders), ‖F - F_ℓ‖.
-    term : (trials, directions, steps, K), norm of the k-th term as printed, k = 1..K, K the largest finite order (at
-        least 1).
+    values : (trials, directions, steps, orders), ‖F - F_ℓ‖/√n, so that a spike of the bulk's own size is O(1).
+    readout : (trials,), √(N Σ a⁴/3), the length of a∘a over its limit.
+    growth : (trials,), ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make
+        most of the spread of what growing rows do.
+    variates : (trials, k), statistics of the draws with mean zero.
     """
 
-    difference: np.ndarray
-    term: np.ndarray
-    mean: np.ndarray
-
-
-@dataclass(frozen=True)
-class Losses:
-    """Training losses (penalty included) and errors on one fresh sample, each (trials, 3): with F, with F_ℓ, and with
-    F_ℓ whose F0 is replaced by Gaussian features."""
-
-    train: np.ndarray
-    test: np.ndarray
+    values: np.ndarray
+    readout: np.ndarray
+    growth: np.ndarray
+    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,40 @@ class Forms:
 
     labels : names of the m vectors v.  values : (trials, ridges, m, m).
     m1, m2 : (trials, ridges), (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
+    variates : (trials, k), statistics of the draws with mean zero.
     """
 
     labels: tuple[str, ...]
     values: np.ndarray
     m1: np.ndarray
     m2: np.ndarray
+    variates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Version:
+    """Features to fit the second layer on: a base, and the terms of F_ℓ added to it.
+
+    base : "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0;
+        "bulk", F0 with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features
+        in the place of F0.
+    order : ℓ >= 0 terms added.   growth : whether they count the growth of W's rows in this draw, see `terms`.
+    tail : factor on c_{>1} of Gaussian features; 0 leaves their linear part.
+    intercept : whether the fit has a constant free of charge.
+
+    Raises ValueError for a bad argument.
+    """
+
+    base: str = "real"
+    order: int = 0
+    growth: bool = False
+    tail: float = 1.0
+    intercept: bool = False
+
+    def __post_init__(self):
+        choice("base", self.base, BASES)
+        whole("order", self.order, 0)
+        number("tail", self.tail, least=0)
 
 
 def terms(p: Problem, projection, a, eta, order, growth=0.0):
@@ -71,22 +97,27 @@ def terms(p: Problem, projection, a, eta, order, growth=0.0):
     order : ℓ >= 0, then K = ℓ, column k holding term k; or `math.inf` for the sum of the series, E σ(g + t) with
         t = c_1 η X̃β aᵀ and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if
         at all).
-    growth : 0 gives the terms as printed. With `p.row_growth` the powers x^k of x = X̃β become E (x + √γ h)^k over
-        h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where r_i² = 1 + η² a_i² growth is the squared
-        length that row i of W has apart from β. Not for the sum of the series.
+    growth : 0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
+        become E (x + √γ h)^k over h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where
+        r_i² = 1 + η² a_i² growth is the squared length that row i of W has apart from β. Not for the sum of the series.
 
     Raises ArithmeticError if no polynomial of degree 60 comes within 1e-6 of the series.
     """
     if order == inf:
         return _series(p, projection, a, eta)
-    k = np.arange(1, whole("order", order, 0) + 1)
-    c = p.student.coefficients(order)[1:]
-    powers = projection[:, None] ** np.arange(order + 1)
-    spread = sqrt(growth) / abs(p.student.linear)
-    for j in range(order, 1, -1):  # E (x + s h)^j = Σ_i binom(j, 2i) (2i-1)!! s^{2i} x^{j-2i}
-        for i in range(1, j // 2 + 1):
-            powers[:, j] += comb(j, 2 * i) * factorial2(2 * i - 1) * spread ** (2 * i) * powers[:, j - 2 * i]
-    return c * (p.student.linear * eta) ** k * powers[:, 1:], a[:, None] ** k
+    powers = projection[:, None] ** np.arange(whole("order", order, 0) + 1)
+    return powers @ _polynomials(p, eta, order, growth), a[:, None] ** np.arange(1, order + 1)
+
+
+def _polynomials(p, eta, order, growth):
+    """Coefficients in 1, x, …, x^order of the terms' left factors, one column for each; see `terms`."""
+    k = np.arange(1, order + 1)
+    spread = growth / p.student.linear**2
+    out = np.zeros((order + 1, order))
+    for j in k:  # E (x + √γ h)^j = Σ_i binom(j, 2i) (2i-1)!! γ^i x^{j-2i}
+        for i in range(j // 2 + 1):
+            out[j - 2 * i, j - 1] = comb(j, 2 * i) * (factorial2(2 * i - 1) if i else 1) * spread**i
+    return out * (p.student.coefficients(order)[1:] * (p.student.linear * eta) ** k)
 
 
 def _series(p, projection, a, eta):
@@ -103,13 +134,80 @@ def _series(p, projection, a, eta):
     return c * (projection[:, None] / far) ** k, (a[:, None] / wide) ** k
 
 
-def gaussian_features(p: Problem, X, W0, rng):
-    """c_1 XW0ᵀ + c_{>1} Z: linear in X, with the covariance of σ(XW0ᵀ); X (m, d), W0 (N, d), result (m, N)."""
-    return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * rng.standard_normal((len(X), len(W0)))
+def gaussian_features(p: Problem, X, W0, Z):
+    """c_1 XW0ᵀ + c_{>1} Z: linear in X, with the covariance of σ(XW0ᵀ); X (m, d), W0 (N, d), Z and result (m, N)."""
+    return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * Z
+
+
+def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real"):
+    """How large each term of F_ℓ is in F itself: (trials, steps, order + 1) coefficients, claimed c_1^k c_k.
+
+    With z = xᵀβ/‖β‖, unit i has along H_k(z) the coefficient E_x[σ(w_iᵀx)H_k(z)]/k!, an exact average over x. What the
+    step adds to it is fitted with powers of a_i; entry k is the coefficient of (η‖β‖a_i)^k. Entry 0 is that of
+    (η‖β‖a_i)² along the constant H_0: claimed c_1²c_2 as well, since z² = H_2 + 1. Each replicate steps up and down
+    the gradient and keeps the part of a_i's parity.
+
+    Parameters
+    ----------
+    eta : step size(s) > 0, scalar or 1-D.
+    order : largest k >= 1.
+    trials, seed, jobs : as in `repeat`.
+    rows : as in `network.stepped`.
+    """
+    eta, order = np.atleast_1d(steps(eta)), whole("order", order, 1)
+    if np.any(eta == 0):
+        raise ValueError(f"eta = {eta!r}: must be > 0, to be divided by")
+    choice("rows", rows, network.ROWS)
+    entries = 2 * p.n * (p.N + p.d) + 6 * p.N * p.d
+    return np.array(repeat(partial(_sizes, p, eta, order, rows), trials, seed, jobs, 8 * entries / 2**30))
+
+
+def _sizes(p, eta, order, rows, rng):
+    now = network.draw(p, rng)
+    G, beta = network.gradient(p, now), network.direction(p, now)
+    unit = beta / np.linalg.norm(beta)
+    start, before = now.W0 @ unit, _along(p, now.W0, unit, order)
+    out = np.empty((len(eta), order + 1))
+    for m, step in enumerate(eta):
+        up, down = (_along(p, network.stepped(p, now, G, s, rows), unit, order) - before for s in (step, -step))
+        u = step * np.linalg.norm(beta) * now.a
+        for k in range(order + 1):
+            out[m, k] = _leading((up[k] + (-1) ** k * down[k]) / 2, u, start, k or 2)
+    return out
+
+
+def _along(p, W, unit, order):
+    """E σ(w_iᵀx) H_k(z)/k!, k = 0..order, of the rows w_i of W; (order + 1, N)."""
+    norms = np.linalg.norm(W, axis=1)
+    toward = W @ unit / norms
+    return np.array(
+        [
+            averages.cross(p.student, Polynomial(row), norms, toward) / factorial(k)
+            for k, row in enumerate(np.eye(order + 1))
+        ]
+    )
+
+
+def _leading(values, u, start, k):
+    """Coefficient of u^k in a fit of values (N,) with powers of u of k's parity and u^{k-2} start²."""
+    others = [u**j for j in range(2 - k % 2, k + 2 * _BEYOND + 1, 2) if j != k]
+    mixed = [u ** (k - 2) * start**2] if k > 2 else []
+    design = np.array([u**k, *others, *mixed])
+    scale = np.linalg.norm(design, axis=1)
+    return np.linalg.lstsq((design / scale[:, None]).T, values, rcond=None)[0][0] / scale[0]
 
 
 def norms(
-    p: Problem, eta, orders, trials=8, seed=0, jobs=2, directions=("residual",), tolerance=1e-3, growth=False
+    p: Problem,
+    eta,
+    orders,
+    trials=8,
+    seed=0,
+    jobs=2,
+    directions=("residual",),
+    tolerance=1e-3,
+    growth=False,
+    rows="real",
 ) -> Norms:
     """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
 
@@ -120,8 +218,9 @@ def norms(
     trials, seed, jobs : as in `repeat`.
     directions : any of "residual" and "labels": which β the terms are made of, see `network.direction`.
     tolerance : relative residual of every norm, see `svd.operator_norm`.
-    growth : count the growth of W's rows in F_ℓ, see `terms`; one choice for all orders, or one per order, which must
-        be finite where it is True.
+    growth : count the growth of W's rows in F_ℓ, that of the draw, see `terms`; one choice for all orders, or one per
+        order, which must be finite where it is True.
+    rows : of W, as in `network.stepped`; one choice for all orders, or one per order.
 
     Raises
     ------
@@ -132,13 +231,13 @@ def norms(
     for of in directions:
         choice("directions", of, network.DIRECTIONS)
     number("tolerance", tolerance, above=0)
-    if np.ndim(growth) and len(growth) != len(orders[0]):
-        raise ValueError(f"growth = {growth!r}: must be one choice, or one for each of {len(orders[0])} orders")
-    grown = p.row_growth * np.broadcast_to(np.asarray(growth, bool), len(orders[0]))
-    if any(order == inf and grows for row in orders for order, grows in zip(row, grown > 0, strict=True)):
+    growth, rows = _each("growth", growth, len(orders[0])), _each("rows", rows, len(orders[0]))
+    for kind in rows:
+        choice("rows", kind, network.ROWS)
+    if any(order == inf and grows for row in orders for order, grows in zip(row, growth, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
-    entries = 5 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d
-    replicate = partial(_norms, p, eta, orders, directions, tolerance, grown)
+    entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
+    replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
     results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
 
@@ -150,73 +249,149 @@ def _orders(orders, count):
     return [[order if order == inf else whole("orders", order, 0) for order in row] for row in rows]
 
 
-def _norms(p, eta, orders, directions, tolerance, growth, rng):
+def _each(argument, value, count):
+    """One value for each of `count` orders."""
+    values = [value] * count if isinstance(value, str | bool) else list(value)
+    if len(values) != count:
+        raise ValueError(f"{argument} = {value!r}: must be one choice, or one for each of {count} orders")
+    return values
+
+
+def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
     now = network.draw(p, rng)
     projections = [now.X2 @ network.direction(p, now, of) for of in directions]
-    base, move = now.X2 @ now.W0.T, now.X2 @ network.gradient(p, now).T
-    F0 = p.student(base)
-    K = max([1, *(order for row in orders for order in row if order != inf)])
-    difference = np.empty((len(directions), len(eta), len(orders[0])))
-    term, mean = np.empty((len(directions), len(eta), K)), np.empty_like(difference)
+    G, F0 = network.gradient(p, now), p.student(now.X2 @ now.W0.T)
+    grown = _row_growth(p, now, G)
+    values = np.empty((len(directions), len(eta), len(orders[0])))
     for m, step in enumerate(eta):
-        change = network.features(p, base, move, step)
-        change -= F0
-        for i, projection in enumerate(projections):
-            left, right = terms(p, projection, now.a, step, K)
-            term[i, m] = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
-            for j, (order, grown) in enumerate(zip(orders[m], growth, strict=True)):
-                kept = svd.low_rank(*terms(p, projection, now.a, step, order, grown))
-                rest = aslinearoperator(change) - kept
-                difference[i, m, j] = svd.operator_norm(rest, tolerance)
-                mean[i, m, j] = np.linalg.norm(rest.rmatvec(np.ones(p.n)))
-    return difference / sqrt(p.n), term / sqrt(p.n), mean / p.n
+        for kind in dict.fromkeys(rows):
+            change = p.student(now.X2 @ network.stepped(p, now, G, step, kind).T)
+            change -= F0
+            for j in np.flatnonzero(np.array(rows) == kind):
+                for i, projection in enumerate(projections):
+                    kept = svd.low_rank(*terms(p, projection, now.a, step, orders[m][j], growth[j] * grown))
+                    values[i, m, j] = svd.operator_norm(aslinearoperator(change) - kept, tolerance)
+    readout = sqrt(p.N * np.sum(now.a**4) / 3)
+    return values / sqrt(p.n), readout, grown / p.row_growth, variates(p, now, now.y2[:, None])
 
 
-def losses(p: Problem, eta, order, trials=20, seed=0, jobs=2, test_size=None) -> Losses:
-    """Losses with F, with F_ℓ and with Gaussian-equivalent features, on the same draws and the same fresh sample.
+def _row_growth(p, now, G):
+    """‖E‖_F²/‖a‖², whose limit is p.row_growth."""
+    E = G - np.outer(p.student.linear * now.a, network.direction(p, now))
+    return np.sum(E**2) / np.sum(now.a**2)
+
+
+def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> Losses:
+    """Losses of ridge regression on each `Version` of the features, all on the same draws, with exact test errors.
 
     Parameters
     ----------
     eta : step size >= 0, a number.
-    order : ℓ >= 0, terms kept.
+    versions : `Version`s, the columns of the result; differences to the first are its `drops`, with the sign changed.
     trials, seed, jobs : as in `repeat`.
-    test_size : size of the fresh sample on which all three are tested; None means n.
+    redraws : draws of Z, and of the second stage's label noise, over which each replicate is averaged.
 
     Raises
     ------
     ValueError for a bad argument or when the memory needed is not there.
     """
-    eta, order = number("eta", eta, least=0), whole("order", order, 0)
-    size = p.n if test_size is None else whole("test_size", test_size, 1)
-    entries = (p.n + size) * (4 * p.N + p.d) + p.n * p.d + 2 * p.N * p.d + min(p.n, p.N) ** 2
-    replicate = partial(_losses, p, eta, order, size)
-    results = np.array(repeat(replicate, trials, seed, jobs, 8 * entries / 2**30))
-    return Losses(results[:, 0], results[:, 1])
+    eta, redraws = number("eta", eta, least=0), whole("redraws", redraws, 1)
+    versions = list(versions)
+    if not versions or not all(isinstance(version, Version) for version in versions):
+        raise ValueError(f"versions = {versions!r}: must be a list of Versions")
+    entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
+    results, known = zip(
+        *repeat(partial(_losses, p, eta, versions, redraws), trials, seed, jobs, 8 * entries / 2**30), strict=True
+    )
+    train, test = np.moveaxis(np.array(results), 1, 0)
+    return Losses(train, test, np.array(known))
 
 
-def _losses(p, eta, order, size, rng):
+def _losses(p, eta, versions, redraws, rng):
     now = network.draw(p, rng)
-    beta, W = network.direction(p, now), now.W0 + eta * network.gradient(p, now)
-    X3, y3 = network.sample(p, now.beta_star, rng, size)
-    fitted, tested = (_versions(p, now, X, beta, W, eta, order, rng) for X in (now.X2, X3))
-    out = np.empty((2, 3))
-    for j, (F, test) in enumerate(zip(fitted, tested, strict=True)):
-        a, out[0, j] = network.ridge(F, now.y2, p.ridge)
-        out[1, j] = np.mean((y3 - test @ a) ** 2)
-    return out
+    G, beta = network.gradient(p, now), network.direction(p, now)
+    grown = _row_growth(p, now, G)
+    labels = now.y2[:, None]
+    if redraws > 1 and p.noise:
+        again = p.noise * rng.standard_normal((p.n, redraws - 1))
+        labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
+    gaussian = any(version.base == "gaussian" for version in versions)
+    noises = [rng.standard_normal((p.n, p.N)) for _ in range(redraws * gaussian)]
+    top = max(version.order for version in versions)
+    out = np.empty((2, len(versions)))
+    for base in dict.fromkeys((version.base, version.tail) for version in versions):
+        starts, (H, h) = _features(p, now, G, eta, *base, noises), _moments(p, now, G, beta, eta, *base, top)
+        for j in [j for j, version in enumerate(versions) if (version.base, version.tail) == base]:
+            order, growth = versions[j].order, grown * versions[j].growth
+            left, right = terms(p, now.X2 @ beta, now.a, eta, order, growth)
+            polynomials = np.zeros((top + 1, order))
+            polynomials[: order + 1] = _polynomials(p, eta, order, growth)
+            found = []
+            for start in starts:
+                F = start + left @ right.T
+                if versions[j].intercept:
+                    a, b, loss = network.ridge_with_intercept(F, labels, p.ridge)
+                else:
+                    (a, loss), b = network.ridge(F, labels, p.ridge), 0.0
+                readout = np.concatenate([a, polynomials @ (right.T @ a)])
+                readout[p.N] += b
+                error = np.sum(readout * (H @ readout), axis=0) - 2 * (h @ readout) + p.label_power
+                found.append([np.mean(loss), np.mean(error)])
+            out[:, j] = np.mean(found, axis=0)
+    return out, variates(p, now, labels)
 
 
-def _versions(p, now, X, beta, W, eta, order, rng):
-    left, right = terms(p, X @ beta, now.a, eta, order)
-    spikes = left @ right.T
-    return p.student(X @ W.T), p.student(X @ now.W0.T) + spikes, gaussian_features(p, X, now.W0, rng) + spikes
+def _features(p, now, G, eta, base, tail, noises):
+    """The features (n, N) that a base stands for, on the second sample: a list, of one for each Z if Gaussian."""
+    if base == "gaussian":
+        return [gaussian_features(p, now.X2, now.W0, tail * Z) for Z in (noises if tail else noises[:1])]
+    return [p.student(now.X2 @ _first_layer(p, now, G, eta, base).T)]
+
+
+def _first_layer(p, now, G, eta, base):
+    if base == "initial":
+        return now.W0
+    if base == "bulk":
+        return network.stepped(p, now, G, eta) - np.outer(p.student.linear * eta * now.a, network.direction(p, now))
+    return network.stepped(p, now, G, eta, base)
+
+
+def _moments(p, now, G, beta, eta, base, tail, top):
+    """Second moments (M, M), M = N + top + 1, of a base's units and of 1, x, …, x^top, x = βᵀx̃, and their products
+    with y (M,); exact over x̃ ~ N(0, I)."""
+    length, N = np.linalg.norm(beta), p.N
+    unit, ranks = beta / length, np.arange(top + 1)
+    H, h = np.empty((N + top + 1, N + top + 1)), np.empty(N + top + 1)
+    powers = [Polynomial(row) for row in monomials(top)]
+    if base == "gaussian":
+        c1, start = p.student.linear, now.W0 @ unit
+        H[:N, :N] = c1**2 * now.W0 @ now.W0.T + tail**2 * p.student.tail * np.eye(N)
+        H[:N, N:] = c1 * start[:, None] * _gaussian_moments(ranks + 1)
+        h[:N] = c1 * p.target.linear * now.W0 @ now.beta_star
+    else:
+        W = _first_layer(p, now, G, eta, base)
+        norms = np.linalg.norm(W, axis=1)
+        H[:N, :N] = averages.gram(p.student, W @ W.T)
+        H[:N, N:] = np.transpose([averages.cross(p.student, power, norms, W @ unit / norms) for power in powers])
+        h[:N] = averages.cross(p.student, p.target, norms, W @ now.beta_star / norms)
+    one, overlap = np.ones(1), np.array([now.beta_star @ unit])
+    H[N:, N:] = _gaussian_moments(np.add.outer(ranks, ranks))
+    h[N:] = np.ravel([averages.cross(power, p.target, one, overlap) for power in powers])
+    H[N:, :N] = H[:N, N:].T
+    scale = np.concatenate([np.ones(N), length**ranks])
+    return scale[:, None] * H * scale, scale * h
+
+
+def _gaussian_moments(k):
+    """E g^k for an array of k >= 0."""
+    return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
 
 
 def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2) -> Forms:
     """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
-    z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance; H_q(z) and H_q(z⋆) are scaled to their limiting norm √(n q!), which
-    takes out most of their noise. a^{∘2} carries the √N that makes its norm O(1). p.ridge is not used.
+    z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to their limiting norms
+    √(n q!), 1 and √3, which takes out most of their noise. p.ridge is not used.
 
     Parameters
     ----------
@@ -230,26 +405,39 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2)
     ValueError for a bad argument or when the memory needed is not there.
     """
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
-    entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 4 * p.n**2
+    entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 3 * min(p.n, p.N) ** 2
     replicate = partial(_forms, p, ridges, order, gaussian)
     results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
-    values, m1, m2 = (np.array(part) for part in zip(*results, strict=True))
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
-    return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), values, m1, m2)
+    parts = (np.array(part) for part in zip(*results, strict=True))
+    return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), *parts)
 
 
 def _forms(p, ridges, order, gaussian, rng):
     now = network.draw(p, rng)
     beta = network.direction(p, now)
-    F0 = gaussian_features(p, now.X2, now.W0, rng) if gaussian else p.student(now.X2 @ now.W0.T)
+    if gaussian:
+        F0 = gaussian_features(p, now.X2, now.W0, rng.standard_normal((p.n, p.N)))
+    else:
+        F0 = p.student(now.X2 @ now.W0.T)
     projections = now.X2 @ np.column_stack([beta / np.linalg.norm(beta), now.beta_star])
     polynomials = np.column_stack([hermevander(z, order)[:, 1:] for z in projections.T])
     polynomials *= np.tile(np.sqrt(p.n * factorial(np.arange(1, order + 1))), 2) / np.linalg.norm(polynomials, axis=0)
-    hidden = np.column_stack([now.a, sqrt(p.N) * now.a**2, np.full(p.N, 1 / sqrt(p.N))])
+    hidden = np.column_stack([now.a, now.a**2, np.ones(p.N)])
+    hidden *= np.sqrt([1.0, 3.0, 1.0]) / np.linalg.norm(hidden, axis=0)
     vectors = np.column_stack([polynomials, F0 @ hidden, np.ones(p.n)])
-    eigenvalues, Q = np.linalg.eigh(F0 @ F0.T)
-    rotated, inputs = Q.T @ vectors, np.sum((Q.T @ now.X2) ** 2, axis=1) / p.d
-    resolvents = [1 / (np.maximum(eigenvalues, 0) + ridge * p.n) for ridge in ridges]
-    values = [rotated.T @ (r[:, None] * rotated) for r in resolvents]
-    scale = p.phi / p.psi
-    return values, [scale * r.sum() for r in resolvents], [scale * r @ inputs for r in resolvents]
+    gram, seen = (F0.T @ F0, F0.T) if p.N < p.n else (F0 @ F0.T, np.eye(p.n))
+    eigenvalues, Q = np.linalg.eigh(gram)
+    rotated, inputs = Q.T @ (seen @ vectors), np.sum((Q.T @ (seen @ now.X2)) ** 2, axis=1)
+    values, m1, m2 = [], [], []
+    for ridge in ridges:
+        inverse = 1 / (np.maximum(eigenvalues, 0) + ridge * p.n)
+        form, trace, linear = rotated.T @ (inverse[:, None] * rotated), inverse.sum(), inverse @ inputs
+        if p.N < p.n:  # (F0F0ᵀ + μ)⁻¹ = (1 - F0(F0ᵀF0 + μ)⁻¹F0ᵀ)/μ
+            form = (vectors.T @ vectors - form) / (ridge * p.n)
+            trace += (p.n - p.N) / (ridge * p.n)
+            linear = (np.sum(now.X2**2) - linear) / (ridge * p.n)
+        values.append(form)
+        m1.append(p.phi / p.psi * trace)
+        m2.append(p.phi / p.psi * linear / p.d)
+    return values, m1, m2, variates(p, now, now.y2[:, None])

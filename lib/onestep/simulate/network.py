@@ -11,6 +11,7 @@ from ..checks import choice, whole
 from ..problem import Problem
 
 DIRECTIONS = ("residual", "labels")
+ROWS = ("real", "restored", "rank one")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
 
@@ -103,6 +104,23 @@ def gradient(p: Problem, draw: Draw):
     return G
 
 
+def stepped(p: Problem, draw: Draw, G, eta, rows="real"):
+    """The first layer after a step of size eta along G = c_1 a βᵀ + E; shape (N, d).
+
+    rows : "real" for W0 + ηG;  "rank one" for W0 + c_1 η a βᵀ;  "restored" for the real step with the rows of W0 + ηE
+        brought back to their lengths in W0 before c_1 η a βᵀ is added: what the step does but for growing rows.
+    """
+    choice("rows", rows, ROWS)
+    if rows == "real":
+        return draw.W0 + eta * G
+    spike = np.outer(p.student.linear * eta * draw.a, direction(p, draw))
+    if rows == "rank one":
+        return draw.W0 + spike
+    W = draw.W0 + eta * G - spike
+    W *= np.linalg.norm(draw.W0, axis=1, keepdims=True) / np.linalg.norm(W, axis=1, keepdims=True)
+    return W + spike
+
+
 def features(p: Problem, base, move, eta, out=None):
     """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N)."""
     out = np.empty_like(base) if out is None else out
@@ -129,6 +147,16 @@ def ridge(F, y, penalty):
         a = F.T @ a
     rest = y - F @ a
     return a, np.sum(rest**2, axis=0) / n + penalty * np.sum(a**2, axis=0)
+
+
+def ridge_with_intercept(F, y, penalty):
+    """(â, b̂, L_tr): minimiser and minimum of ‖y - Fa - b‖²/n + penalty‖a‖², the constant b free of charge.
+
+    Arguments as in `ridge`; b̂ is a number or (k,).
+    """
+    middle, level = F.mean(axis=0), y.mean(axis=0)
+    a, loss = ridge(F - middle, y - level, penalty)
+    return a, level - middle @ a, loss
 
 
 def leave_one_out(F, y, penalty):

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from .. import checks
 from ..hermite import Polynomial
 from ..problem import Problem
-from . import equivalent, staircase
+from . import equivalent, quadrature, staircase
 from .first_batch import first_batch
 from .random_features import IMAGINARY
 from .units import STEP_NOISE
@@ -295,12 +295,13 @@ def losses_at(features, state):
 
 def learned_at(features, state, degree):
     """b_degree of the fit on the equivalent features: what y has of H_degree less what the residual keeps of it."""
-    tilt = Polynomial(np.eye(degree + 1)[degree])
-    s0, s1, _ = tilt.moments(features.batch.cosine[0] * features.z, np.full(features.z.shape, features.away))
+    p, batch = features.p, features.batch
+    function = Polynomial(np.eye(degree + 1)[degree])
+    tilt, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
     kept = 0.5j * IMAGINARY * (1 + features.solution(state).kappa)
-    moved = replace(features, h0=features.h0 + kept * s0, h1=features.h1 + kept * s1)
+    moved = replace(features, label=features.label + kept * tilt)
     residual = equivalent.training_loss(moved, state, 1.0).imag / IMAGINARY
-    return (features.pz @ (features.h0 * s0 + features.h1 * s1) - residual) / factorial(degree)
+    return (np.sum(features.label * tilt, axis=0) @ features.pz - residual) / factorial(degree)
 
 
 def iterate(features, solution=None, memory=8, limit=300):

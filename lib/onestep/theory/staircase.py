@@ -53,29 +53,32 @@ def growth_ratio(p: Problem):
     return p.row_growth / (p.student.linear**2 * p.D)
 
 
-def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False) -> Losses:
+def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False, intercept: bool = False) -> Losses:
     """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
 
     Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
     cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
     Both are limits for the features F_ℓ of the slides; `growing_rows=True` gives those of the network itself, whose
-    spikes from the second on carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
+    spikes from the second on carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same. With `intercept=True`
+    the second layer has a constant free of charge, or features are centred: then growing rows change nothing at any ℓ,
+    since 1, z, …, z^ℓ and 1, E_g(z + √q g), …, E_g(z + √q g)^ℓ span the same functions.
 
     Raises
     ------
     ValueError for order < 0, for c_k = 0 with some k <= order (the theorem needs c_1, …, c_ℓ != 0), and for
-    `printed=True` beyond ℓ = 2 or with growing rows, where the slides give no formula.
+    `printed=True` beyond ℓ = 2, with growing rows or with an intercept, where the slides give no formula.
     """
     order = whole("order", order, 0)
-    if printed and growing_rows:
-        raise ValueError("growing_rows = True: the slides print no formula with growing rows; leave printed at False")
+    if printed and (growing_rows or intercept):
+        option = "growing_rows" if growing_rows else "intercept"
+        raise ValueError(f"{option} = True: the slides print no formula with it; leave printed at False")
     if printed and order > 2:
         raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
     _needs_spikes(p, order)
     if order == 0:
         return Losses(0.0, 0.0)
     signs = np.sign(p.student.coefficients(order)[1:])
-    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0)
+    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0, intercept)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
     t, D = traces(p), p.D
@@ -102,10 +105,10 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def spiked(p: Problem, eta, growing_rows: bool = False) -> Losses:
+def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.  growing_rows : as in `gains`.
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.  growing_rows, intercept : as in `gains`.
 
     Raises ValueError for a bad eta, for c_1 = 0 (no spike forms), and beyond c_1 η √(D/N) = 1/4, where the series in
     powers of X̃β is off by more than 1 %.
@@ -124,7 +127,8 @@ def spiked(p: Problem, eta, growing_rows: bool = False) -> Losses:
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth_ratio(p) if growing_rows else 0.0)
+    growth = growth_ratio(p) if growing_rows else 0.0
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, intercept)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -137,11 +141,11 @@ def _needs_spikes(p, order):
         )
 
 
-def _drops(p, log_strength, signs, growth=0.0):
+def _drops(p, log_strength, signs, growth=0.0, intercept=False):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
-    growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.
+    growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.  intercept : as in `gains`.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
@@ -150,7 +154,7 @@ def _drops(p, log_strength, signs, growth=0.0):
     """
     t, K = traces(p), log_strength.shape[1]
     at = response(t.nu + 1j * IMAGINARY, p.phi, p.psi, p.student.linear, p.student.tail)
-    h, H, cross = _spike_forms(p, at, K, growth)
+    h, H, cross = _spike_forms(p, at, K, growth, intercept)
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
@@ -159,7 +163,7 @@ def _drops(p, log_strength, signs, growth=0.0):
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
 
-def _spike_forms(p, at, K, growth):
+def _spike_forms(p, at, K, growth, intercept):
     """h (K,), H (K, K) and C (K, K) of `_drops`, at `at`."""
     ranks = np.arange(K + 1)
     # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
@@ -168,7 +172,9 @@ def _spike_forms(p, at, K, growth):
     teacher[0] = 0.0
     scale = np.full(K + 1, 1 / at.nu)
     scale[1] = at.T / at.nu
-    if p.first_layer == "gaussian":
+    if intercept:
+        scale[0] = 0.0
+    elif p.first_layer == "gaussian":
         scale[0] /= 1 + common_part(p, at)
     inside, cross = scale.copy(), np.zeros((K, K))
     if p.initial_output == "full":

@@ -96,7 +96,7 @@ def _plateaus(p, orders, moments, rng):
 
 
 def _moments(p, z, y, overlap, K):
-    """Means over a sample less their expectations, (3K,): of h_k(z), k = 1..2K, and y h_k(z), k = 1..K; h_k = H_k/√k!."""
+    """Means over a sample, less expected, (3K,): of h_k(z), k = 1..2K, and y h_k(z), k = 1..K; h_k = H_k/√k!."""
     basis = hermevander(z, 2 * K)[:, 1:] / np.sqrt(factorial(np.arange(1, 2 * K + 1)))
     expected = p.target.normalized(K)[1:] * overlap ** np.arange(1, K + 1)
     return np.concatenate([basis.mean(0), y @ basis[:, :K] / len(y) - expected])

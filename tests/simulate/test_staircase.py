@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, simulate
+from onestep import Problem, estimates, simulate
 
 P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
@@ -38,3 +38,29 @@ def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
     errors = (y - limit_features(X) @ a) ** 2
     assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_moments_of_z_are_variates_of_mean_zero_and_explain_the_stairs(output):
+    p = P.replace(n=60, d=20, N=20, ridge=0.5, activation="tilted_sin", initial_output=output)
+    plain, more = (simulate.plateaus(p, [0, 1, 1.5, 2], 1500, seed=4, moments=moments) for moments in (False, True))
+    np.testing.assert_array_equal(more.train, plain.train)
+    np.testing.assert_array_equal(more.variates[:, :7], plain.variates)
+    assert more.variates.shape == (1500, 7 + 3 * 2)
+    found = more.variates[:, 7:]
+    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(1500))
+    np.testing.assert_allclose(np.var(found[:, :3], axis=0), 1 / p.n, rtol=0.4)
+    stair = plain.train[:, 1] - plain.train[:, 3]
+    assert estimates.controlled(stair, more.variates).se < 0.9 * estimates.controlled(stair, plain.variates).se
+
+
+def test_a_spike_being_born_has_the_strength_of_its_threshold():
+    got = simulate.plateaus(P.replace(activation="tilted_sin"), [1.5], trials=1, seed=6)
+    p = P.replace(activation="tilted_sin")
+    now = simulate.draw(p, simulate.key(6, 0))
+    beta = now.X.T @ now.y / p.n
+    q = now.a / np.linalg.norm(now.a)
+    F0, z = p.student(now.X2 @ now.W0.T), now.X2 @ beta
+    born = p.student.coefficients(2)[2] * (p.student.linear * p.n**0.25) ** 2 * now.a**2
+    F = np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, born - q * (q @ born)), 1e3 * z])
+    assert got.train[0, 0] == pytest.approx(simulate.ridge(F, now.y2, p.ridge)[1], rel=1e-6)

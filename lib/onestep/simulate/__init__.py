@@ -34,6 +34,6 @@ from . import (
     variates,
 )
 from .every_step import Losses, losses, sweep
-from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample
+from .network import Draw, direction, draw, features, gradient, leave_one_out, redraw, residual, ridge, sample
 from .replicates import key, repeat
 from .staircase import plateaus

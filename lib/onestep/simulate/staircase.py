@@ -6,21 +6,20 @@ from functools import partial
 from math import ceil
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ..checks import whole
 from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
 from .every_step import Losses, memory
-from .network import direction, draw, ridge
+from .network import direction, draw, redraw
 from .replicates import repeat
 from .variates import variates
 
-_STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
-
-def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None) -> Losses:
-    """Simulated losses of the limit features [F0 Q, s·z, …, s·z^{∘ℓ}], s → ∞, for every ℓ in orders (0 is F0 itself).
+def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redraws=1) -> Losses:
+    """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0 is F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
@@ -28,10 +27,13 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None) -> Lo
 
     orders : whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
         the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
+    redraws : draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them
+        all, and drops of the losses are nearly independent between them.
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
-    orders = [_order(order) for order in orders]
-    results, known = zip(*repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p), executor), strict=True)
+    orders, redraws = [_order(order) for order in orders], whole("redraws", redraws, 1)
+    replicate = partial(_plateaus, p, orders, redraws)
+    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
     return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
 
@@ -39,43 +41,61 @@ def _order(order):
     return order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
 
 
-def _plateaus(p, orders, rng):
-    now = draw(p, rng)
-    beta = direction(p, now)
-    unit = beta / np.linalg.norm(beta)
-    z, K = now.X2 @ unit, ceil(max(orders))
-    F0 = p.student(now.X2 @ now.W0.T)
-    spikes = _STRONG * z[:, None] ** np.arange(1, K + 1)
+def _plateaus(p, orders, redraws, rng):
+    first = draw(p, rng)
+    draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
+    F0 = p.student(first.X2 @ first.W0.T)
+    S = F0.T @ F0
+    S[np.diag_indices_from(S)] += p.ridge * p.n
+    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    K = averages.gram(p.student, first.W0 @ first.W0.T)
+    units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
+    products = _products(p, draws, units, ceil(max(orders)))
+    out = [
+        [_limit_fit(p, F0, factor, K, now, first.X2 @ unit, order, *product) for order in orders]
+        for now, unit, *product in zip(draws, units, *products, strict=True)
+    ]
+    return np.mean(out, axis=0).T, np.mean([variates(p, now, now.y2[:, None]) for now in draws], axis=0)
 
-    # Second moments of all features and their products with y, exact over x ~ N(0, I).
-    norms = np.linalg.norm(now.W0, axis=1)
-    powers = [Polynomial(row) for row in monomials(K)[1:]]
-    nodes, weights = Polynomial(np.ones(K + 1)).nodes()
-    H = np.empty((p.N + K, p.N + K))
-    h = np.empty(p.N + K)
-    H[: p.N, : p.N] = averages.gram(p.student, now.W0 @ now.W0.T)
-    h[: p.N] = averages.cross(p.student, p.target, norms, now.W0 @ now.beta_star / norms)
-    one, overlap, toward = np.ones(1), now.beta_star @ unit, now.W0 @ unit / norms
+
+def _products(p, draws, units, top):
+    """Averages over x ~ N(0, I), for each of the draws: of y with σ(Wx) (N,) and with z, …, z^top (top,), of σ(Wx) with
+    these (N, top), and of these with each other (top, top)."""
+    W0, shape = draws[0].W0, (len(draws), -1)
+    norms, ones = np.linalg.norm(W0, axis=1), np.ones(len(draws))
+    teachers = np.array([now.beta_star for now in draws])
+    powers = [Polynomial(row) for row in monomials(top)[1:]]
+    tiled, ahead, toward = np.tile(norms, len(draws)), teachers @ W0.T / norms, units @ W0.T / norms
+    labels = averages.cross(p.student, p.target, tiled, ahead.ravel()).reshape(shape)
+    overlap = np.sum(teachers * units, axis=1)
+    own, mixed = np.empty((len(draws), top)), np.empty((len(draws), p.N, top))
     for k, power in enumerate(powers):
-        at = p.N + k
-        H[at, : p.N] = H[: p.N, at] = _STRONG * averages.cross(p.student, power, norms, toward)
-        h[at] = _STRONG * averages.cross(power, p.target, one, overlap * one)[0]
-        H[at, p.N :] = [_STRONG**2 * weights @ (power(nodes) * other(nodes)) for other in powers]
+        own[:, k] = averages.cross(power, p.target, ones, overlap)
+        mixed[:, :, k] = averages.cross(p.student, power, tiled, toward.ravel()).reshape(shape)
+    nodes, weights = Polynomial(np.ones(top + 1)).nodes()
+    gram = np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
+    return labels, own, mixed, [gram] * len(draws)
 
-    out = np.empty((2, len(orders)))
-    for j, order in enumerate(orders):
-        full, born = int(order), ceil(order)
-        filled = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
-        F = np.column_stack([F0 - (F0 @ filled) @ filled.T, spikes[:, :full]])
-        hidden = np.zeros(p.N)
-        if born > full:
-            strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(beta)
-            hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
-            hidden -= filled @ (filled.T @ hidden)
-            F[:, : p.N] += np.outer(z**born, hidden)
-        a, out[0, j] = ridge(F, now.y2, p.ridge)
-        readout = np.zeros(p.N + K)
-        readout[: p.N + full] = a
-        readout[p.N + born - 1] += hidden @ a[: p.N] / _STRONG
-        out[1, j] = readout @ (H @ readout) - 2 * (readout @ h) + p.label_power
-    return out, variates(p, now, now.y2[:, None])
+
+def _limit_fit(p, F0, factor, K, now, z, order, labels, own, mixed, gram):
+    """(training loss, test error) of the ridge fit F0 b + Z c, c unpenalised, under linear constraints on b and c.
+
+    Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
+    """
+    full, born = int(order), ceil(order)
+    B, E = np.zeros((p.N, born)), np.zeros((born, born))
+    B[:, :full] = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
+    if born > full:
+        strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(direction(p, now))
+        hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
+        hidden -= B[:, :full] @ (B[:, :full].T @ hidden)
+        B[:, full], E[full, full] = hidden, -1.0
+    Z = z[:, None] ** np.arange(1, born + 1)
+    side = np.column_stack([F0.T @ Z, B])
+    solved = cho_solve(factor, np.column_stack([F0.T @ now.y2, side]), check_finite=False)
+    schur = np.block([[Z.T @ Z, E], [E, np.zeros((born, born))]]) - side.T @ solved[:, 1:]
+    multipliers = np.linalg.solve(schur, np.append(Z.T @ now.y2, np.zeros(born)) - side.T @ solved[:, 0])
+    b, c = solved[:, 0] - solved[:, 1:] @ multipliers, multipliers[:born]
+    train = now.y2 @ (now.y2 - F0 @ b - Z @ c) / p.n
+    second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
+    return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power

@@ -19,7 +19,7 @@ from .variates import variates
 
 
 def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redraws=1) -> Losses:
-    """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0 is F0 itself).
+    """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge

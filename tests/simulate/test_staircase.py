@@ -36,7 +36,7 @@ def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
     a, train = simulate.ridge(limit_features(now.X2), now.y2, P.ridge)
     X, y = simulate.sample(P, now.beta_star, np.random.default_rng(8), 200_000)
     errors = (y - limit_features(X) @ a) ** 2
-    assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
+    assert got.train[0, 0] == pytest.approx(train, rel=1e-6)  # a weight of 1e3 still feels the penalty
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 
 
@@ -64,3 +64,49 @@ def test_a_spike_being_born_has_the_strength_of_its_threshold():
     born = p.student.coefficients(2)[2] * (p.student.linear * p.n**0.25) ** 2 * now.a**2
     F = np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, born - q * (q @ born)), 1e3 * z])
     assert got.train[0, 0] == pytest.approx(simulate.ridge(F, now.y2, p.ridge)[1], rel=1e-6)
+
+
+def test_plateau_at_a_threshold_by_explicit_features():
+    p = P.replace(activation=(0.0, 1.0, 0.4))
+    got = simulate.plateaus(p, [1.5], trials=1, seed=4)
+    now = simulate.draw(p, simulate.key(4, 0))
+    beta = now.X.T @ now.y / p.n
+    length, q = np.linalg.norm(beta), now.a / np.linalg.norm(now.a)
+    hidden = 0.4 * (p.n**0.25 * length) ** 2 * now.a**2
+    hidden -= q * (q @ hidden)
+
+    def limit_features(X):
+        F0, z = p.student(X @ now.W0.T), X @ beta / length
+        return np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, hidden), 1e4 * z])
+
+    a, train = simulate.ridge(limit_features(now.X2), now.y2, p.ridge)
+    assert got.train[0, 0] == pytest.approx(train, rel=1e-6)
+    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), 200_000)
+    errors = (y - limit_features(X) @ a) ** 2
+    assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
+
+
+def test_a_spike_without_strength_changes_nothing_at_its_threshold():
+    got = simulate.plateaus(P, [2, 2.5], trials=1, seed=4)  # c_3 of the shifted ReLU is 0
+    assert got.test[0, 1] == pytest.approx(got.test[0, 0], rel=1e-9)
+    assert got.train[0, 1] == pytest.approx(got.train[0, 0], rel=1e-9)
+
+
+def test_redraws_average_replicates_that_share_the_first_layer_and_the_second_inputs():
+    rng = simulate.key(5, 0)
+    draws = [simulate.draw(P, rng)]
+    draws += [simulate.redraw(P, draws[0], rng) for _ in range(2)]
+    assert all(now.W0 is draws[0].W0 and now.X2 is draws[0].X2 for now in draws)
+    assert len({now.a[0] for now in draws}) == len({now.X[0, 0] for now in draws}) == 3
+    got = simulate.plateaus(P, [0, 1], trials=1, seed=5, redraws=3)
+    losses = []
+    for now in draws:
+        F0, q = P.student(now.X2 @ now.W0.T), now.a / np.linalg.norm(now.a)
+        F1 = np.column_stack([F0 - np.outer(F0 @ q, q), 1e4 * now.X2 @ (now.X.T @ now.y / P.n)])
+        losses.append([simulate.ridge(F, now.y2, P.ridge)[1] for F in (F0, F1)])
+        assert np.linalg.norm(now.beta_star) == pytest.approx(1)
+    np.testing.assert_allclose(got.train[0], np.mean(losses, axis=0), rtol=1e-6)
+    known = [simulate.variates.variates(P, now, now.y2[:, None]) for now in draws]
+    np.testing.assert_allclose(got.variates[0], np.mean(known, axis=0))
+    with pytest.raises(ValueError, match="redraws = 0"):
+        simulate.plateaus(P, [0], redraws=0)

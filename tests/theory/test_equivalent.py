@@ -130,7 +130,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     strength, plane = np.sqrt(p.N * share), units.plane
     one = np.eye(Z)
     bend = f.m[1] * root
-    first = np.block(  # z·(β̂'s channel) beside the other three directions, and what is in the nodes of s taken out of it
+    first = np.block(  # β̂ times z beside three directions; what the nodes of s hold is taken out below
         [
             [one + f.z[:, None] * B[:Z, :Z] * f.z, f.z[:, None] * B[:Z, Z:]],
             [B[Z:, :Z] * f.z, np.eye((dims - 1) * Z) + B[Z:, Z:]],

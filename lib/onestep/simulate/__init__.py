@@ -41,6 +41,7 @@ from .network import (
     features,
     gradient,
     leave_one_out,
+    redraw,
     residual,
     ridge,
     ridge_with_intercept,

@@ -64,6 +64,15 @@ def draw(p: Problem, rng, readout="gaussian", step_samples=None, data=None, test
     return Draw(beta_star, W0, a, *(part for pair in samples for part in pair))
 
 
+def redraw(p: Problem, draw: Draw, rng) -> Draw:
+    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a (Gaussian), the first sample, ỹ."""
+    beta_star = rng.standard_normal(p.d)
+    beta_star /= np.linalg.norm(beta_star)
+    a = rng.standard_normal(p.N) / np.sqrt(p.N)
+    X, y = sample(p, beta_star, rng)
+    return Draw(beta_star, draw.W0, a, X, y, draw.X2, _labels(p, beta_star, rng, draw.X2))
+
+
 def sample(p: Problem, beta_star, rng, size=None):
     """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
     X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))

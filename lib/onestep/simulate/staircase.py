@@ -15,15 +15,13 @@ from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
 from .every_step import Losses, memory
-from .network import direction, draw
+from .network import direction, draw, redraw
 from .replicates import repeat
 from .variates import variates
 
-_STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
-
-def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, moments=False) -> Losses:
-    """Simulated losses of the limit features [F0 Q, s·z, …, s·z^{∘ℓ}], s → ∞, for every ℓ in orders (0 is F0 itself).
+def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redraws=1, moments=False) -> Losses:
+    """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
@@ -31,12 +29,14 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, momen
 
     orders : whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
         the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
+    redraws : draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them
+        all, and drops of the losses are nearly independent between them.
     moments : whether the variates also hold the second sample's moments of z, which explain most of the spread of the
         increments from stair to stair but, being many, pay from some hundred trials on.
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
-    orders = [_order(order) for order in orders]
-    replicate = partial(_plateaus, p, orders, moments)
+    orders, redraws = [_order(order) for order in orders], whole("redraws", redraws, 1)
+    replicate = partial(_plateaus, p, orders, redraws, moments)
     results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
     return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
@@ -45,58 +45,75 @@ def _order(order):
     return order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
 
 
-def _plateaus(p, orders, moments, rng):
-    now = draw(p, rng)
-    beta = direction(p, now)
-    unit = beta / np.linalg.norm(beta)
-    z, K = now.X2 @ unit, ceil(max(orders))
-    F = np.column_stack([p.student(now.X2 @ now.W0.T), _STRONG * z[:, None] ** np.arange(1, K + 1)])
-    S, right, power = F.T @ F, F.T @ now.y2, now.y2 @ now.y2
-
-    # Second moments of all features and their products with y, exact over x ~ N(0, I).
-    norms = np.linalg.norm(now.W0, axis=1)
-    powers = [Polynomial(row) for row in monomials(K)[1:]]
-    nodes, weights = Polynomial(np.ones(K + 1)).nodes()
-    H = np.empty((p.N + K, p.N + K))
-    h = np.empty(p.N + K)
-    H[: p.N, : p.N] = averages.gram(p.student, now.W0 @ now.W0.T)
-    h[: p.N] = averages.cross(p.student, p.target, norms, now.W0 @ now.beta_star / norms)
-    one, overlap, toward = np.ones(1), now.beta_star @ unit, now.W0 @ unit / norms
-    for k, monomial in enumerate(powers):
-        at = p.N + k
-        H[at, : p.N] = H[: p.N, at] = _STRONG * averages.cross(p.student, monomial, norms, toward)
-        h[at] = _STRONG * averages.cross(monomial, p.target, one, overlap * one)[0]
-        H[at, p.N :] = [_STRONG**2 * weights @ (monomial(nodes) * other(nodes)) for other in powers]
-
-    out = np.empty((2, len(orders)))
-    for j, order in enumerate(orders):
-        full, born = int(order), ceil(order)
-        filled = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
-        hidden = np.zeros(p.N)
-        if born > full:
-            strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(beta)
-            hidden = p.student.coefficients(born)[born] * strength**born * now.a**born / _STRONG
-            hidden -= filled @ (filled.T @ hidden)
-
-        def limit(rows, filled=filled, hidden=hidden, full=full, born=born):
-            """Vᵀ rows; F V are the limit features, a spike being born added to F0 Q."""
-            top = rows[: p.N] - filled @ (filled.T @ rows[: p.N]) + np.multiply.outer(hidden, rows[p.N + born - 1])
-            return np.concatenate([top, rows[p.N : p.N + full]])
-
-        gram, products = limit(limit(S).T), limit(right)
-        gram[np.diag_indices_from(gram)] += p.ridge * p.n
-        a = cho_solve(cho_factor(gram, lower=True, overwrite_a=True, check_finite=False), products, check_finite=False)
-        out[0, j] = (power - products @ a) / p.n
-        readout = np.zeros(p.N + K)
-        readout[: p.N + full] = a
-        readout[p.N + born - 1] += hidden @ a[: p.N]
-        out[1, j] = readout @ (H @ readout) - 2 * (readout @ h) + p.label_power
-    known = variates(p, now, now.y2[:, None])
-    return out, np.concatenate([known, _moments(p, z, now.y2, float(overlap), K)]) if moments else known
+def _plateaus(p, orders, redraws, moments, rng):
+    first = draw(p, rng)
+    draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
+    F0 = p.student(first.X2 @ first.W0.T)
+    S = F0.T @ F0
+    S[np.diag_indices_from(S)] += p.ridge * p.n
+    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    K = averages.gram(p.student, first.W0 @ first.W0.T)
+    units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
+    products = _products(p, draws, units, ceil(max(orders)))
+    out = [
+        [_limit_fit(p, F0, factor, K, now, first.X2 @ unit, order, *product) for order in orders]
+        for now, unit, *product in zip(draws, units, *products, strict=True)
+    ]
+    known = [variates(p, now, now.y2[:, None]) for now in draws]
+    if moments:
+        more = [
+            _moments(p, first.X2 @ unit, now, unit, ceil(max(orders))) for now, unit in zip(draws, units, strict=True)
+        ]
+        known = np.hstack([known, more])
+    return np.mean(out, axis=0).T, np.mean(known, axis=0)
 
 
-def _moments(p, z, y, overlap, K):
-    """Means over a sample, less expected, (3K,): of h_k(z), k = 1..2K, and y h_k(z), k = 1..K; h_k = H_k/√k!."""
-    basis = hermevander(z, 2 * K)[:, 1:] / np.sqrt(factorial(np.arange(1, 2 * K + 1)))
-    expected = p.target.normalized(K)[1:] * overlap ** np.arange(1, K + 1)
-    return np.concatenate([basis.mean(0), y @ basis[:, :K] / len(y) - expected])
+def _moments(p, now, unit, top):
+    """Means less expected, (3 top,): of h_k(z), k = 1..2 top, and y h_k(z), k = 1..top; h_k = H_k/√k!."""
+    z = now.X2 @ unit
+    basis = hermevander(z, 2 * top)[:, 1:] / np.sqrt(factorial(np.arange(1, 2 * top + 1)))
+    expected = p.target.normalized(top)[1:] * (now.beta_star @ unit) ** np.arange(1, top + 1)
+    return np.concatenate([basis.mean(0), now.y2 @ basis[:, :top] / len(z) - expected])
+
+
+def _products(p, draws, units, top):
+    """Averages over x ~ N(0, I), for each of the draws: of y with σ(Wx) (N,) and with z, …, z^top (top,), of σ(Wx) with
+    these (N, top), and of these with each other (top, top)."""
+    W0, shape = draws[0].W0, (len(draws), -1)
+    norms, ones = np.linalg.norm(W0, axis=1), np.ones(len(draws))
+    teachers = np.array([now.beta_star for now in draws])
+    powers = [Polynomial(row) for row in monomials(top)[1:]]
+    tiled, ahead, toward = np.tile(norms, len(draws)), teachers @ W0.T / norms, units @ W0.T / norms
+    labels = averages.cross(p.student, p.target, tiled, ahead.ravel()).reshape(shape)
+    overlap = np.sum(teachers * units, axis=1)
+    own, mixed = np.empty((len(draws), top)), np.empty((len(draws), p.N, top))
+    for k, power in enumerate(powers):
+        own[:, k] = averages.cross(power, p.target, ones, overlap)
+        mixed[:, :, k] = averages.cross(p.student, power, tiled, toward.ravel()).reshape(shape)
+    nodes, weights = Polynomial(np.ones(top + 1)).nodes()
+    gram = np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
+    return labels, own, mixed, [gram] * len(draws)
+
+
+def _limit_fit(p, F0, factor, K, now, z, order, labels, own, mixed, gram):
+    """(training loss, test error) of the ridge fit F0 b + Z c, c unpenalised, under linear constraints on b and c.
+
+    Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
+    """
+    full, born = int(order), ceil(order)
+    B, E = np.zeros((p.N, born)), np.zeros((born, born))
+    B[:, :full] = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
+    if born > full:
+        strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(direction(p, now))
+        hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
+        hidden -= B[:, :full] @ (B[:, :full].T @ hidden)
+        B[:, full], E[full, full] = hidden, -1.0
+    Z = z[:, None] ** np.arange(1, born + 1)
+    side = np.column_stack([F0.T @ Z, B])
+    solved = cho_solve(factor, np.column_stack([F0.T @ now.y2, side]), check_finite=False)
+    schur = np.block([[Z.T @ Z, E], [E, np.zeros((born, born))]]) - side.T @ solved[:, 1:]
+    multipliers = np.linalg.solve(schur, np.append(Z.T @ now.y2, np.zeros(born)) - side.T @ solved[:, 0])
+    b, c = solved[:, 0] - solved[:, 1:] @ multipliers, multipliers[:born]
+    train = now.y2 @ (now.y2 - F0 @ b - Z @ c) / p.n
+    second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
+    return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power

@@ -8,10 +8,22 @@ expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic 
 spectra          bulks and spikes of W and F
 rivals           levels of linear regression, kernels and single neurons
 directions       what one giant step learns of several directions
-threestage       the minimum that training both layers ends in
+threestage       the first step's features, and the minimum that training both layers ends in
+landscape        its certificate, rates, stuck states and the count of signs
 """
 
-from . import directions, equivalent, every_step, expansion, random_features, rivals, spectra, staircase, threestage
+from . import (
+    directions,
+    equivalent,
+    every_step,
+    expansion,
+    landscape,
+    random_features,
+    rivals,
+    spectra,
+    staircase,
+    threestage,
+)
 from .every_step import Best, best_ridge, best_step, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained

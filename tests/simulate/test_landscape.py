@@ -36,11 +36,32 @@ def test_following_is_gradient_descent():
     for _ in range(4):
         _, by_a, by_W = SYSTEM.gradient(a, W)
         a, W = a - 0.3 * (by_a + RIDGE * a), W - 0.3 * (by_W + RIDGE * W)
-    np.testing.assert_allclose(trail.a, a, rtol=1e-12)
-    np.testing.assert_allclose(trail.W, W, rtol=1e-12)
+    np.testing.assert_allclose(trail.a[-1], a, rtol=1e-12)
+    np.testing.assert_allclose(trail.W[-1], W, rtol=1e-12)
+    np.testing.assert_array_equal(trail.W[0], starts(2)[1])
     assert np.all(np.diff(trail.objective, axis=0) < 0)
     one = landscape.follow(SYSTEM, *(part[0] for part in starts(2)), RIDGE, [4], step=0.3)
-    np.testing.assert_allclose(one.W, trail.W[0], rtol=1e-10)
+    np.testing.assert_allclose(one.W[-1], trail.W[-1, 0], rtol=1e-10)
+
+
+def test_rate_is_that_of_the_gradients_decay():
+    trail = landscape.follow(SYSTEM, *starts(2), RIDGE, [300, 400])
+    rate = landscape.rate(SYSTEM, *starts(2), RIDGE, [300, 400])
+    np.testing.assert_allclose(np.exp(-200 * rate), trail.slope[1] / trail.slope[0], rtol=1e-10)
+
+
+def test_exponent_of_a_trail():
+    trail = landscape.follow(SYSTEM, *starts(2), 0.0, [100, 200, 400, 800])
+    for t, found in enumerate(trail.exponent(200, 800)):
+        assert found == pytest.approx(np.polyfit(np.log(trail.loss[1:, t]), np.log(trail.slope[1:, t]), 1)[0])
+
+
+@pytest.mark.parametrize("method", threestage.METHODS)
+def test_trace_is_the_objective_of_a_descent(method):
+    a, W = (part[0] for part in starts(1))
+    end, objectives = landscape.trace(SYSTEM, a, W, RIDGE, method, 60)
+    assert len(objectives) <= 60 and objectives[-1] < objectives[0]
+    assert objectives[-1] == pytest.approx(landscape.survey(SYSTEM, end.a, end.W, RIDGE)[0])
 
 
 def test_fading_leaves_each_ridge_at_its_level():
@@ -67,6 +88,16 @@ def test_scattered_and_sprinkled_networks():
     np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
     b, V = landscape.sprinkle(a, W, 1e-4, key(4))
     assert np.abs(b[-1]) * np.linalg.norm(V[-1]) == pytest.approx(1e-4) and len(b) == 4
+
+
+def test_starts_near_the_teacher_and_from_the_first_two_stages():
+    a, W = landscape.near(TEACHER, 4, 0.0, 2, 5)
+    assert a.shape == (2, 12) and W.shape == (2, 12, 5)
+    np.testing.assert_allclose(SYSTEM.loss(a, W), 0, atol=1e-14)
+    a, W = landscape.fitted(TEACHER, 7, 3, 6, 1e-2)
+    one = threestage.train(SYSTEM, 7, key(6, 7, 2), (), 1e-2).fitted
+    np.testing.assert_array_equal(W[2], one[1])
+    assert len(np.unique(SYSTEM.loss(a, W))) == 3
 
 
 @pytest.mark.parametrize(

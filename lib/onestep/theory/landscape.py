@@ -173,7 +173,7 @@ def stuck(teacher, ridge=0.0):
     """The lowest minimum at λ = ridge of a student that is short of one neuron of one sign, as `Least`.
 
     It has one neuron fewer of that sign than the teacher, one serving two lines if that is cheaper than one missing,
-    and a spare one of the other sign. Descents from all such starts: a conjectured bound, for they may miss the lowest.
+    and more than it needs of the other. Descents from all such starts: a conjecture, for they may miss the lowest.
     """
     ridge = number("ridge", ridge, least=0)
     return min((_short(teacher, *start, ridge) for start in _without_one(teacher)), key=lambda end: end.objective)
@@ -194,11 +194,16 @@ def _without_one(teacher):
 def _short(teacher, sign, weights, directions, ridge):
     start = np.sqrt(np.abs(weights))[:, None] * directions
     end = _minimise(teacher, np.sign(weights), start, ridge) if len(weights) else Least(np.inf, np.inf, weights, start)
-    lines = polar(np.random.default_rng(0).standard_normal((_STARTS, len(teacher.basis))) @ teacher.basis)[1]
+    rng = np.random.default_rng(0)
+    lines = polar(rng.standard_normal((_STARTS, len(teacher.basis))) @ teacher.basis)[1]
     gain = sign * Population(teacher).gradient(np.append(end.a, np.zeros(_STARTS)), np.vstack([end.W, lines]))[1]
     spare = lines[np.argmax(gain[len(end.a) :])]
-    signs = np.append(np.sign(weights), -sign)
-    return min(end, _minimise(teacher, signs, np.vstack([end.W, _SPARE * spare]), ridge), key=lambda end: end.objective)
+    counts = np.where(np.sign(end.a) == sign, 1, 2)  # the other sign's neurons may part
+    W = np.repeat(end.W / np.sqrt(counts)[:, None], counts, axis=0)
+    W += _SPARE / 2 * np.repeat(counts - 1, counts)[:, None] * rng.standard_normal(W.shape)
+    signs = np.append(np.repeat(np.sign(weights), counts), -sign)
+    wide = _minimise(teacher, signs, np.vstack([W, _SPARE * spare]), ridge)
+    return min(end, wide, key=lambda end: end.objective)
 
 
 def _minimise(teacher, signs, W, ridge):

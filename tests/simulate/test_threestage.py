@@ -229,6 +229,22 @@ def test_angles_are_exact_when_tiny():
     assert list(nearest[:2]) == [1, 0]
 
 
+def test_covering_angle():
+    rng = key(11)
+    plane = relu.fan_teacher(5, [10, 80])
+    W = np.pad(np.array([[1.0, 0], [0, -2], [-1, 1]]), ((0, 0), (0, 3)))
+    W[:, 4] = 0.3  # what lies outside the subspace is not seen
+    assert threestage.covering(W, plane) == pytest.approx(45)
+    turns = rng.uniform(0, np.pi, 40)
+    W = np.pad(np.column_stack([np.cos(turns), np.sin(turns)]), ((0, 0), (0, 3)))
+    probes = np.linspace(0, np.pi, 20_001)
+    far = np.arccos(np.abs(np.cos(probes[:, None] - turns)).max(axis=1)).max()
+    assert threestage.covering(W, plane) == pytest.approx(np.degrees(far), rel=1e-3)
+    space = relu.random_teacher(6, 3, rng)
+    assert threestage.covering(space.basis, space) == pytest.approx(np.degrees(np.arccos(3**-0.5)), rel=0.02)
+    assert threestage.covering(W, relu.Teacher(np.eye(1, 5), [1.0])) == 0
+
+
 def test_planted_start_without_spread_is_the_teacher(rng, teacher):
     assert threestage.Population(teacher).loss(*threestage.planted(teacher, 8, 0.0, rng)) == pytest.approx(0, abs=1e-14)
 

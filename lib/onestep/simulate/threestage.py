@@ -323,6 +323,22 @@ def subspace_energy(W, teacher):
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
 
 
+def covering(W, teacher, probes=20_000):
+    """Largest angle in degrees between a line of the target subspace and the nearest neuron's, seen in that subspace.
+
+    Exact in two dimensions or fewer; in more, the largest over `probes` fixed random lines, a little too small.
+    """
+    inside = polar(W @ teacher.basis.T)[1]
+    dimension = inside.shape[1]
+    if dimension == 1:
+        return 0.0
+    if dimension == 2:
+        turn = np.sort(np.arctan2(inside[:, 1], inside[:, 0]) % np.pi)
+        return float(np.degrees(np.diff(turn, append=turn[0] + np.pi).max() / 2))
+    lines = polar(np.random.default_rng(0).standard_normal((whole("probes", probes, 1), dimension)))[1]
+    return float(np.degrees(np.arccos(np.abs(lines @ inside.T).max(axis=1).min())))
+
+
 def effective_directions(W):
     """Effective number of directions of the neurons' lines, in [1, d]: (tr C)²/tr C² for C = Σ_i ŵ_i ŵ_iᵀ."""
     units = polar(W)[1]

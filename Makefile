@@ -15,18 +15,18 @@ export VECLIB_MAXIMUM_THREADS = 1
 export MALLOC_MMAP_THRESHOLD_ = 33554432
 export MALLOC_TRIM_THRESHOLD_ = 1073741824
 
-.PHONY: help figures test unit seeds notebooks bench lint format lock site clean venv
+.PHONY: help figures test unit seeds notebooks bench lint format lock site site-test clean venv
 
 help:
-	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large]"
+	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, about a minute"
 	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library against the straightforward implementation"
 	@echo "make lint        check style; make format mends it"
-	@echo "make lock        compile requirements.txt anew from pyproject.toml"
-	@echo "make site        build the notebooks as a web site in build/site, for reading without a network"
+	@echo "make lock        compile requirements.txt anew from pyproject.toml, and the site's own lock"
+	@echo "make site        build the web site in build/site, for reading without a network; make site-test tries it in Chromium"
 	@echo "make clean       remove what was built; committed results stay"
 	@echo "PYTHON=python3.12 chooses the interpreter; DEPENDENCIES=newest ignores the lock"
 
@@ -34,14 +34,14 @@ venv:
 	@.ci/venv
 
 figures: venv
-	@$(PY) -m runner --preset "$(PRESET)" $(NB)
+	@$(PY) -m runner --preset "$(PRESET)" $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(NB)
 
 # loadfile keeps the cells of a notebook together and in order
 test: venv
 	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile -q
 
 unit: venv
-	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository -n 2 --dist loadfile -q
+	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository --ignore tests/site -n 2 --dist loadfile -q
 
 seeds: venv
 	@$(PY) -m runner $(NB) --preset "$(PRESET)" --seeds $(SEEDS)
@@ -65,9 +65,14 @@ lock: venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade --target build/uv uv
 	@build/uv/bin/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
 		--custom-compile-command "make lock" --quiet --output-file requirements.txt
+	@build/uv/bin/uv pip compile .ci/site.in --universal --python-version 3.11 --upgrade \
+		--custom-compile-command "make lock" --quiet --output-file .ci/site.txt
 
 site: venv
-	@$(PY) .ci/build_site.py
+	@PYTHONPATH=.ci $(PY) -m website
+
+site-test: site
+	@$(PY) -m pytest tests/site/browser.py -q
 
 clean:
 	rm -rf build .venv .venv.lock .pytest_cache .ruff_cache

@@ -1,3 +1,4 @@
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -106,8 +107,12 @@ def test_monomials_in_hermite_polynomials():
     [
         (lambda: hermite.function("relu6"), "activation = 'relu6'.*known are"),
         (lambda: hermite.function(3.0, "teacher"), "teacher = 3.0"),
-        (lambda: hermite.function([]), "Hermite coefficients"),
-        (lambda: hermite.function([0, np.nan]), "Hermite coefficients"),
+        (lambda: hermite.function([], "teacher"), r"teacher = \[\]: Hermite coefficients"),
+        (lambda: hermite.function([0, np.nan], "teacher"), "teacher = .*Hermite coefficients"),
+        (lambda: hermite.function(np.ones(898), "teacher"), "teacher = 898 values: .* 1 to 100"),
+        (lambda: hermite.Function(math.tanh), "one numpy array .np.tanh, not math.tanh.; .*TypeError"),
+        (lambda: hermite.Function(lambda z, y: z), "one numpy array"),
+        (lambda: hermite.Function(np.abs, kinks=0.0), "kinks = 0.0: must be a list"),
         (lambda: hermite.Function(3), "f = 3"),
         (lambda: hermite.Function(np.tanh, derivative=1), "derivative = 1"),
         (lambda: hermite.Function(np.tanh, kinks=(np.inf,)), "kinks"),
@@ -137,3 +142,41 @@ def test_the_ramps_closed_form_is_its_quadrature():
     f, scale, quadrature = hermite.NAMED["shifted_relu"], np.array([0.3, 1.0, 2.5]), hermite.Function.normalized
     np.testing.assert_allclose(f.normalized(160, scale), quadrature(f, 160, scale), atol=1e-12)
     np.testing.assert_allclose(f.normalized(1, scale), quadrature(f, 1, scale), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(hermite.NAMED))
+def test_named_functions_have_no_fault_and_their_derivatives_are_right(name):
+    f = hermite.NAMED[name]
+    assert f.fault == ""
+    assert f.jumps == ()
+    z = np.linspace(-3.9, 3.9, 40)
+    differences = (f(z + 1e-6) - f(z - 1e-6)) / 2e-6
+    np.testing.assert_allclose(f.derivative(z), differences, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("f", "fault"),
+    [
+        (hermite.Function(lambda z: np.clip(z, -1, 1)), "a kink or a jump that is not stated"),
+        (hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(0.3,)), "a kink or a jump elsewhere than stated"),
+        (hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1)), ""),
+        (hermite.Function(lambda z: np.maximum(z, 0)), "not stated"),
+        (hermite.Function(np.sign), "not stated"),
+        (hermite.Function(np.sign, kinks=(0.0,)), ""),
+        (hermite.Function(lambda z: np.tanh(30 * z)), "too steep"),
+        (hermite.Function(lambda z: np.exp(z**2 / 2)), "grows too fast"),
+        (hermite.Function(np.exp, np.exp), ""),
+        (hermite.Function(np.tanh, np.cos), "the stated derivative is not that of f: off by"),
+        (hermite.Function(lambda z: np.exp(-(z**2)) * z**3), ""),
+        (hermite.shifted("tanh", 0.5), ""),
+        (hermite.shifted("shifted_relu", 0.5), ""),
+        (hermite.function((0, 1, 0.4, 0.2, 0.06)), ""),
+    ],
+)
+def test_faults_are_found_and_only_faults(f, fault):
+    assert (fault in f.fault) if fault else f.fault == ""
+
+
+def test_jumps_are_told_from_kinks():
+    assert hermite.Function(np.sign, kinks=(0.0,)).jumps == (0.0,)
+    assert hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1)).jumps == ()

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,10 @@ P = Problem(1000, 300, 500)
         ({"activation": np.exp}, r"activation = .*subtract the constant 1\.6487"),
         ({"teacher": (1.0, 1.0)}, r"teacher = .*subtract the constant 1\.0"),
         ({"teacher": (0.0, 0.0)}, "teacher = .*finite and positive"),
+        ({"teacher": ("a", 1)}, "teacher = .*Hermite coefficients"),
+        ({"activation": lambda z: np.maximum(z, 0)}, "activation = .*kink or a jump that is not stated"),
+        ({"activation": hermite.Function(np.sign, kinks=(0.0,))}, "activation = .*jumps at 0, which a gradient step"),
+        ({"activation": hermite.Function(np.tanh, np.cos)}, "activation = .*derivative is not that of f"),
         ({"activation": 7}, "activation = 7"),
         ({"first_layer": "orthogonal"}, "first_layer = 'orthogonal': must be one of sphere, gaussian"),
         ({"initial_output": None}, "initial_output = None: must be one of negligible, full"),
@@ -59,3 +65,17 @@ def test_frozen():
     with pytest.raises(AttributeError):
         P.n = 3
     assert isinstance(P.student, hermite.Function)
+
+
+def test_a_teacher_may_jump():
+    p = P.replace(teacher=hermite.Function(np.sign, kinks=(0.0,)))
+    assert p.target.linear == pytest.approx(np.sqrt(2 / np.pi))
+
+
+def test_a_problem_travels_to_other_processes():
+    p = P.replace(activation="tanh", teacher=(0, 1, 0.5))
+    assert p.rho > 0
+    assert p.student.linear > 0
+    again = pickle.loads(pickle.dumps(p))
+    assert again == p
+    assert again.rho == p.rho

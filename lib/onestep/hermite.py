@@ -18,6 +18,7 @@ from scipy import special
 from .checks import whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
+_LONGEST = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
 _STEP = 0.125  # trapezoid rule: error exp(-2π·(width of the analytic strip)/step), below rounding down to strips of 0.7
 
 
@@ -43,11 +44,18 @@ class Function:
             raise ValueError(f"f = {f!r}: must be a function of one real array")
         if derivative is not None and not callable(derivative):
             raise ValueError(f"derivative = {derivative!r}: must be a function of one real array, or None")
-        kinks = tuple(sorted(float(k) for k in kinks))
-        if not np.all(np.isfinite(kinks)):
-            raise ValueError(f"kinks = {kinks}: must be finite numbers")
-        probe = np.asarray(f(np.linspace(-3.0, 3.0, 7)))
-        if probe.shape != (7,) or not np.all(np.isfinite(probe)):
+        kinks = np.asarray(kinks, float)
+        if kinks.ndim != 1 or not np.all(np.isfinite(kinks)):
+            raise ValueError(f"kinks = {kinks.tolist()}: must be a list of finite numbers")
+        kinks = tuple(sorted(kinks.tolist()))
+        try:
+            probe = np.asarray(f(np.linspace(-3.0, 3.0, 7)))
+        except Exception as error:
+            raise ValueError(
+                f"f = {name or f!r}: must be a function of one numpy array (np.tanh, not math.tanh); called with one "
+                f"it raised {type(error).__name__}: {error}"
+            ) from error
+        if probe.shape != (7,) or probe.dtype.kind not in "iuf" or not np.all(np.isfinite(probe)):
             raise ValueError(f"f = {name or f!r}: must map a real array to a finite real array of the same shape")
         for field, value in (("f", f), ("slope", derivative), ("kinks", kinks), ("name", name)):
             object.__setattr__(self, field, value)
@@ -67,21 +75,7 @@ class Function:
 
         mu, s : arrays that broadcast to some shape. Returns g, weights, each of shape (..., M).
         """
-        if not self.kinks:
-            g = np.arange(-_REACH, _REACH + _STEP / 2, _STEP)
-            return g, _STEP * np.exp(-(g**2) / 2) / sqrt(2 * np.pi)
-        mu, s = np.broadcast_arrays(np.asarray(mu, float), np.asarray(s, float))
-        at = np.stack([(k - mu) / np.where(s == 0, 1.0, s) for k in self.kinks], axis=-1)
-        at = np.sort(np.clip(np.where((s == 0)[..., None], 0.0, at), -_REACH, _REACH), axis=-1)
-        ends = np.full((*mu.shape, 1), _REACH)
-        edges = np.concatenate([-ends, at, ends], axis=-1)
-        x, w = legendre.leggauss(32)
-        panels = np.linspace(0.0, 1.0, 6)
-        u = (panels[:-1, None] + (x + 1) / 2 * np.diff(panels)[:, None]).ravel()
-        weight = (w / 2 * np.diff(panels)[:, None]).ravel()
-        width = np.diff(edges, axis=-1)[..., None]
-        g = (edges[..., :-1, None] + width * u).reshape(*mu.shape, -1)
-        return g, (width * weight).reshape(*mu.shape, -1) * np.exp(-(g**2) / 2) / sqrt(2 * np.pi)
+        return _rule(self.kinks, mu, s)
 
     def moments(self, mu=0.0, s=1.0):
         """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0."""
@@ -108,6 +102,37 @@ class Function:
         scaled = self.normalized(order)
         scaled[np.abs(scaled) < 1e-13 * sqrt(self.second_moment)] = 0.0
         return scaled / np.sqrt(special.factorial(np.arange(order + 1)))
+
+    @cached_property
+    def jumps(self):
+        """The stated kinks at which f itself jumps, a tuple."""
+        beside = [(k, 1e-9 * (1 + abs(k))) for k in self.kinks]
+        size = sqrt(self.second_moment)
+        return tuple(k for k, h in beside if np.ptp(self.f(np.array([k - h, k + h]))) > 1e-6 * size)
+
+    @cached_property
+    def fault(self):
+        """Why Gaussian integrals of f cannot be trusted, or its derivative is not f's; empty if nothing was found."""
+        ends = self.f(np.array([-_REACH, _REACH]))
+        if not np.all(np.abs(ends) * exp(-(_REACH**2) / 4) < 1e-9):
+            return "it grows too fast for a Gaussian variable"
+        found, moved = self._integrals(0.0), self._integrals(0.3)
+        if not np.all(np.abs(found - moved) < 1e-8 * (1 + found[0])):
+            where = "elsewhere than stated" if self.kinks else "that is not stated"
+            return f"it has a kink or a jump {where}, or is too steep: see hermite.Function(f, kinks=...)"
+        if self.slope is not None:
+            z = np.linspace(-4.0, 4.0, 82)
+            z = z[np.all(np.abs(z[:, None] - np.array([*self.kinks, np.inf])) > 1e-2, axis=1)]
+            gap = np.abs(self.slope(z) - (self.f(z + 1e-5) - self.f(z - 1e-5)) / 2e-5)
+            if gap.max() > 1e-4 * (1 + np.abs(self.f(z)).max()):
+                return f"the stated derivative is not that of f: off by {gap.max():.2g} at z = {z[gap.argmax()]:.2g}"
+        return ""
+
+    def _integrals(self, move):
+        """E f² and E g f with the nodes moved by a share `move` of their distance: the same unless f is rougher."""
+        g, w = _rule((*self.kinks, move) if self.kinks else (), 0.0, 1.0, move)
+        values = self.f(g)
+        return np.array([w @ values**2, w @ (g * values)])
 
     @cached_property
     def _first_two(self):
@@ -181,9 +206,9 @@ class Polynomial(Function):
 
     def __init__(self, coefficients, argument="coefficients"):
         c = np.asarray(coefficients, float)
-        if c.ndim != 1 or c.size == 0 or not np.all(np.isfinite(c)):
-            shown = coefficients if c.size <= 20 else f"{c.size} values"
-            raise ValueError(f"{argument} = {shown!r}: Hermite coefficients must be a non-empty list of finite numbers")
+        if c.ndim != 1 or not 1 <= c.size <= _LONGEST or not np.all(np.isfinite(c)):
+            shown = repr(coefficients) if c.size <= 20 else f"{c.size} values"
+            raise ValueError(f"{argument} = {shown}: Hermite coefficients must be 1 to {_LONGEST} finite numbers")
         label = " + ".join(f"{v:.4g} H{k}" for k, v in enumerate(c) if v) or "0"
         slope = hermite_e.hermeder(c) if c.size > 1 else np.zeros(1)
         super().__init__(lambda z: hermite_e.hermeval(z, c), lambda z: hermite_e.hermeval(z, slope), (), label)
@@ -203,6 +228,25 @@ class Polynomial(Function):
         else:
             out[..., : known + 1] = super().normalized(known, scale)
         return out
+
+
+def _rule(kinks, mu, s, move=0.0):
+    """The nodes and weights of `Function.nodes`: Gauss-Legendre between kinks, else trapezoid, moved by `move`."""
+    if not kinks:
+        g = np.arange(-_REACH, _REACH + _STEP / 2, _STEP) + move * _STEP
+        return g, _STEP * np.exp(-(g**2) / 2) / sqrt(2 * np.pi)
+    mu, s = np.broadcast_arrays(np.asarray(mu, float), np.asarray(s, float))
+    at = np.stack([(k - mu) / np.where(s == 0, 1.0, s) for k in kinks], axis=-1)
+    at = np.sort(np.clip(np.where((s == 0)[..., None], 0.0, at), -_REACH, _REACH), axis=-1)
+    ends = np.full((*mu.shape, 1), _REACH)
+    edges = np.concatenate([-ends, at, ends], axis=-1)
+    x, w = legendre.leggauss(32)
+    panels = np.linspace(0.0, 1.0, 6)
+    u = (panels[:-1, None] + (x + 1) / 2 * np.diff(panels)[:, None]).ravel()
+    weight = (w / 2 * np.diff(panels)[:, None]).ravel()
+    width = np.diff(edges, axis=-1)[..., None]
+    g = (edges[..., :-1, None] + width * u).reshape(*mu.shape, -1)
+    return g, (width * weight).reshape(*mu.shape, -1) * np.exp(-(g**2) / 2) / sqrt(2 * np.pi)
 
 
 def _hermite_functions(g, order):

@@ -61,15 +61,24 @@ class Problem:
         for field in ("activation", "teacher"):
             spec = getattr(self, field)
             if isinstance(spec, Sequence | np.ndarray) and not isinstance(spec, str):
-                object.__setattr__(self, field, tuple(np.asarray(spec, dtype=float).tolist()))
+                object.__setattr__(self, field, _coefficients(field, spec))
             expansion = hermite.function(getattr(self, field), field)
+            if expansion.fault:
+                raise ValueError(f"{field} = {spec!r}: {expansion.fault}")
+            if field == "activation" and expansion.jumps:
+                raise ValueError(
+                    f"activation = {spec!r}: jumps at {expansion.jumps[0]:g}, which a gradient step does not see"
+                )
             if not isfinite(expansion.second_moment) or expansion.second_moment == 0:
                 raise ValueError(f"{field} = {spec!r}: its Gaussian second moment must be finite and positive")
             if abs(expansion.mean) > _ZERO_MEAN * sqrt(expansion.second_moment):
                 raise ValueError(
-                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r} "
-                    "(computed for a smooth function: state kinks with hermite.Function(f, kinks=...))"
+                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r}"
                 )
+
+    def __getstate__(self):
+        """The fields alone, so that a Problem travels to other processes: what is cached may hold functions."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @cached_property
     def student(self):
@@ -129,6 +138,13 @@ class Problem:
         """The same ratios φ, ψ at another n (d and N rounded to whole numbers)."""
         n = whole("n", n, 1)
         return self.replace(n=n, d=max(1, _ratio(n, self.d, self.n)), N=max(1, _ratio(n, self.N, self.n)))
+
+
+def _coefficients(field, spec):
+    try:
+        return tuple(np.asarray(spec, dtype=float).ravel().tolist())
+    except (TypeError, ValueError):
+        raise ValueError(f"{field} = {spec!r}: must be a list of Hermite coefficients, numbers") from None
 
 
 def _ratio(n, part, whole):

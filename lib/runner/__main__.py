@@ -36,6 +36,7 @@ def main(arguments=None, root=ROOT):
     )
     parser.add_argument("--tables", action="store_true", help="execute nothing; bring the tables of results up to date")
     parser.add_argument("--seeds", nargs="+", type=int, metavar="ROOT", help="run under each root; say what failed")
+    parser.add_argument("--scheduler", metavar="tcp://…", help="a dask scheduler whose workers compute replicates")
     options = parser.parse_args(arguments)
     if options.tables:
         update_tables(Project(Path(root)))
@@ -43,7 +44,8 @@ def main(arguments=None, root=ROOT):
     try:
         if options.seeds:
             return run_seeds(Project(Path(root)), options.seeds, options.notebooks, options.preset)
-        return run(Project(Path(root)), options.notebooks, options.preset, dict(options.settings))
+        settings = dict(options.settings)
+        return run(Project(Path(root)), options.notebooks, options.preset, settings, options.scheduler)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

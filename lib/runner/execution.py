@@ -39,7 +39,7 @@ class Run:
     peak_gib: float
 
 
-def execute(source, parameters, known, figures, on_cell, stop):
+def execute(source, parameters, known, figures, on_cell, stop, settings=None):
     """Execute one notebook and return the `Run`; nothing is written but what the notebook itself puts into `figures`.
 
     Parameters
@@ -50,6 +50,7 @@ def execute(source, parameters, known, figures, on_cell, stop):
     figures : folder for the figures and the ledger
     on_cell : called after each cell
     stop : threading.Event that, once set, ends the kernel and with it the run
+    settings : further environment variables of the kernel
 
     Raises NotebookFailed.
     """
@@ -70,7 +71,7 @@ def execute(source, parameters, known, figures, on_cell, stop):
                 progress_bar=False,
                 folder=Path(folder),
                 kernel_cwd=str(Path(source).parent),
-                kernel_env=_environment(folder, figures, known),
+                kernel_env=_environment(folder, figures, known) | (settings or {}),
                 meter=meter,
                 on_cell=on_cell,
             )

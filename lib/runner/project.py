@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import sys
+import tempfile
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +57,20 @@ class Project:
         """Folders for executed notebooks and for figures."""
         base = self.root if label == "default" else self.build / label
         return base / "notebooks", base / "figures"
+
+    def writable(self, label):
+        """Raise UserError, before anything runs, if results cannot be put where they belong."""
+        for folder in self.outputs(label):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=folder).close()
+            except OSError as error:
+                raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+
+    def minutes(self, preset, names):
+        """Minutes that `notebooks/presets.toml` states for notebooks one after the other; None where it states none."""
+        stated = self.presets.get("minutes", {}).get(preset, {})
+        return sum(stated[name] for name in names) if all(name in stated for name in names) else None
 
     def memory(self, preset, name):
         """Peak memory in GiB that `notebooks/presets.toml` states."""

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from .notebook import UserError
@@ -17,14 +18,16 @@ PRESETS = ("quick", "default", "large")
 ROOTS = tuple(range(101, 111))  # fixed before any of them was run
 
 
-def run(project, wanted=(), preset="default", settings=None):
+def run(project, wanted=(), preset="default", settings=None, scheduler=None):
     """Execute what is not current, print the verdicts, and return 0 if all notebooks ran and all verdicts hold, else 1.
 
-    Raises UserError, before anything runs, for a notebook, preset, parameter or memory need that cannot be met.
+    scheduler : address of a dask scheduler whose workers compute the replicates.
+    Raises UserError, before anything runs, for a notebook, preset, parameter or memory need that cannot be met, a
+    scheduler that does not answer, or a folder that cannot be written.
     """
     settings = settings or {}
     label = "custom" if settings else preset
-    notebooks, manifest, failures = _current(project, wanted, preset, settings, label)
+    notebooks, manifest, failures = _current(project, wanted, preset, settings, label, scheduler)
     overrides = project.presets.get(preset, {})
     seeds = {
         book.name[:2]: (book.parameters | overrides.get(book.name, {}) | settings).get("seed") for book in notebooks
@@ -57,7 +60,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     return int(bool(failed))
 
 
-def _current(project, wanted, preset, settings, label):
+def _current(project, wanted, preset, settings, label, scheduler=None):
     """Execute what is not current; the notebooks asked for, the manifest, and what went wrong by notebook."""
     if preset not in PRESETS:
         raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
@@ -66,6 +69,8 @@ def _current(project, wanted, preset, settings, label):
     for notebook in notebooks:
         overrides[notebook.name] = project.presets.get(preset, {}).get(notebook.name, {}) | settings
         notebook.check(overrides[notebook.name])
+    if scheduler:
+        _answers(scheduler)
     with only_run(project.build):
         manifest = Manifest(project, label)
         keys = {book.name: book.key(overrides[book.name], project.environment) for book in notebooks}
@@ -73,8 +78,20 @@ def _current(project, wanted, preset, settings, label):
         first = project.presets.get("longest_first", [])
         stale.sort(key=lambda book: first.index(book.name) if book.name in first else len(first))
         stale.sort(key=lambda book: -manifest.entries.get(book.name, {}).get("seconds", 0))
-        failures = _execute(project, label, preset, stale, overrides, keys, manifest) if stale else {}
+        kernel = {"ONESTEP_SCHEDULER": scheduler} if scheduler else {}
+        if preset == "large":  # hours of replicates: a run that is killed goes on where it was
+            kernel["ONESTEP_KEEP"] = str(project.build / "replicates")
+        failures = _execute(project, label, preset, stale, overrides, keys, manifest, kernel) if stale else {}
     return notebooks, manifest, _kept_failures(project, label, notebooks, failures) | failures
+
+
+def _answers(scheduler):
+    from onestep.simulate.replicates import cluster
+
+    try:
+        cluster(scheduler)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def _kept_failures(project, label, notebooks, failures):
@@ -91,7 +108,7 @@ def verdicts_fail(rows):
     return "\n  ".join(["these verdicts fail:", *rows])
 
 
-def _execute(project, label, preset, stale, overrides, keys, manifest):
+def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
     """Run the stale notebooks, as many at a time as cores and memory allow; return error messages by name."""
     from tqdm import tqdm
 
@@ -105,9 +122,12 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
     for name, need in needs.items():
         if need > free:
             raise UserError(f"{name} needs about {need:.1f} GiB of memory at preset {preset}; {free:.1f} GiB are free")
+    project.writable(label)
     jobs = min(2, os.cpu_count() or 1)
     if sum(sorted(needs.values())[-jobs:]) > free:
         jobs = 1
+    if minutes := project.minutes(preset, [book.name for book in stale]):
+        print(f"about {minutes / jobs:.0f} minutes, at most {sum(sorted(needs.values())[-jobs:]):.1f} GiB", flush=True)
     staging_area = project.build / "staging"
     shutil.rmtree(staging_area, ignore_errors=True)  # what a run that was killed left behind
     staging_area.mkdir()
@@ -118,9 +138,8 @@ def _execute(project, label, preset, stale, overrides, keys, manifest):
         values = overrides[book.name]
         with tempfile.TemporaryDirectory(dir=staging_area) as staging:
             try:
-                done = execution.execute(
-                    book.path, values, book.parameters | values, staging, lambda: progress.update(1), stop
-                )
+                known, cell = book.parameters | values, partial(progress.update, 1)
+                done = execution.execute(book.path, values, known, staging, cell, stop, kernel)
             except execution.NotebookFailed as error:
                 return None, [], str(error)
             found = ledgers(staging)
@@ -169,11 +188,18 @@ def _install(project, label, book, notebook, staging):
     for old in figures.glob(f"{book.name[:3]}*"):
         if old.name not in fresh:
             old.unlink()
+    same = {path.stem for path in files if path.suffix == ".png" and _unchanged(path, fresh[path.name])}
     for target in files:
+        if target.suffix == ".pdf" and target.stem in same and target.exists():
+            continue  # the same picture: only the last bits of coordinates may differ, from machine to machine
         write_atomically(target, fresh[target.name].read_bytes())
     target = notebooks / book.path.name
     write_atomically(target, (nbformat.writes(notebook).rstrip("\n") + "\n").encode())
     return [*files, target]
+
+
+def _unchanged(old, new):
+    return old.exists() and old.read_bytes() == new.read_bytes()
 
 
 def _conclude(project, label, notebooks, manifest, failures, seeds):

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SUPPORTED = ["3.11", "3.12", "3.13"]
 
+OPTIONAL = {"session.py": {"ipython"}, "replicates.py": {"distributed"}}  # imported where they are needed, if there
 TOOLS = {  # declared, but called by name instead of imported
     "ipykernel": "the notebooks' kernel",
     "jupyterlab": "make notebooks",
@@ -34,8 +35,8 @@ def declared(*extras):
     return {canonicalize_name(requirement.name): requirement for requirement in map(Requirement, lines)}
 
 
-def pinned():
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+def pinned(lock="requirements.txt"):
+    lines = (ROOT / lock).read_text(encoding="utf-8").splitlines()
     return [Requirement(line) for line in lines if line and not line.lstrip().startswith("#")]
 
 
@@ -53,7 +54,7 @@ def imported(code):
             modules |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             modules.add(node.module.split(".")[0])
-    own = {"conftest", "onestep", "runner", *(path.stem for path in (ROOT / "benchmarks").glob("*.py"))}
+    own = {"conftest", "onestep", "runner", "website", *(path.stem for path in (ROOT / "benchmarks").glob("*.py"))}
     foreign = modules - set(sys.stdlib_module_names) - own
     providers = distributions()
     unknown = foreign - set(providers)
@@ -84,7 +85,7 @@ def test_the_numerics_need_the_bare_dependencies_only():
     allowed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     for path in (ROOT / "lib/onestep").rglob("*.py"):
         extra = imported(path.read_text(encoding="utf-8")) - allowed
-        assert extra <= ({"ipython"} if path.parent.name == "report" else set()), path
+        assert extra <= OPTIONAL.get(path.name, set()), path
 
 
 @pytest.mark.parametrize("python", SUPPORTED)
@@ -101,8 +102,14 @@ def test_the_lock_satisfies_what_is_declared(python):
         assert requirement.specifier.contains(specifier.version), f"{name} {specifier.version} is outside {requirement}"
 
 
-def test_the_lock_names_no_place_to_download_from():
-    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+def test_the_site_has_a_lock_of_its_own():
+    wanted = {canonicalize_name(name) for name in (ROOT / ".ci/site.in").read_text().split()}
+    assert wanted <= {canonicalize_name(pin.name) for pin in pinned(".ci/site.txt")}
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", ".ci/site.txt"])
+def test_the_locks_name_no_place_to_download_from(lock):
+    text = (ROOT / lock).read_text(encoding="utf-8")
     assert not re.search(r"https?://|file:|--(extra-)?index-url|--find-links", text)
 
 

@@ -43,7 +43,9 @@ def test_bad_requests_are_refused_before_anything_runs(project, capsys, argument
 )
 def test_parameters_must_be_plain_assignments(project, capsys, source, message):
     path = project.write()
-    path.write_text(path.read_text().replace(json.dumps('law = "gauss"  # name of the law\n'), json.dumps(source + "\n")))
+    path.write_text(
+        path.read_text().replace(json.dumps('law = "gauss"  # name of the law\n'), json.dumps(source + "\n"))
+    )
     assert project.run("--set", "n=3") == 2
     assert message in capsys.readouterr().err
 

@@ -164,6 +164,38 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
     assert project.snapshot() == before
 
 
+def test_what_cannot_be_written_or_reached_is_said_before_starting(project, capsys, monkeypatch):
+    project.write()
+    monkeypatch.setattr("onestep.simulate.replicates.PATIENCE", 0.2)
+    assert project.run("--scheduler", "tcp://127.0.0.1:9") == 2
+    assert "scheduler tcp://127.0.0.1:9: does not answer" in capsys.readouterr().err
+    (project / "figures").write_text("in the way")
+    assert project.run() == 2
+    assert "figures cannot be written: File exists" in capsys.readouterr().err
+
+
+def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
+    extra = "from onestep import Problem, simulate; simulate.losses(Problem(n, 6, 4), 1.0, trials=3, seed=seed)"
+    project.write("07", extra)
+    (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
+    assert project.run("--preset", "large") == 0
+    assert "about 4 minutes, at most 1.0 GiB" in capsys.readouterr().out
+    kept = sorted((project / "build/replicates").iterdir())
+    assert len(kept) == 3
+    project.run()
+    assert sorted((project / "build/replicates").iterdir()) == kept  # the default run keeps nothing
+
+
+def test_the_same_picture_keeps_its_pdf(project):
+    project.write()
+    project.run()
+    pdf = project / "figures/07_line.pdf"
+    pdf.write_bytes(b"as another machine wrote it")
+    (project / "build/manifest/default.json").unlink()
+    project.run()
+    assert pdf.read_bytes() == b"as another machine wrote it"
+
+
 def test_too_little_memory_is_said_before_starting(project, capsys):
     project.write()
     (project / "notebooks/presets.toml").write_text("[memory_gib.large]\n07_sample = 1e6\n")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, simulate
+from onestep import Problem, estimates, simulate
 
 P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
@@ -42,6 +42,30 @@ def test_population_error_is_the_mean_over_fresh_samples(activation, teacher):
     exact = simulate.losses(p, eta, trials=1, seed=2).test[0]
     samples = np.array([_fresh_error(p, eta, 2, k) for k in range(8)])
     assert np.all(np.abs(samples.mean(0) - exact) < 4.5 * samples.std(0, ddof=1) / np.sqrt(8) + 1e-12)
+
+
+def test_redrawn_label_noise_leaves_the_mean_and_shrinks_the_spread():
+    p = P.replace(noise=1.5)
+    one, many = (simulate.losses(p, [0.0, 3.0], trials=200, seed=6, redraws=k) for k in (1, 12))
+    for kind in ("train", "test"):
+        a, b = getattr(one, kind), getattr(many, kind)
+        assert np.all(np.abs((a - b).mean(0)) < 4 * (a - b).std(0) / np.sqrt(200))
+        assert np.all(b.std(0) < 0.8 * a.std(0))
+    without = p.replace(noise=0.0)
+    np.testing.assert_array_equal(*(simulate.losses(without, 3.0, trials=2, redraws=k).train for k in (1, 5)))
+
+
+@pytest.mark.parametrize(("kind", "share"), [("train", 0.9), ("test", 0.97)])
+def test_means_with_variates_are_the_means_with_smaller_errors(kind, share):
+    p = P.replace(activation="tilted_sin", ridge=0.1, noise=0.0)
+    drops = simulate.losses(p, [0.0, 2.0, 5.0], trials=400, seed=7).drops
+    samples = getattr(drops, kind)
+    assert samples.shape == (400, 2)
+    plain, found = estimates.mean(samples), getattr(drops.mean, kind)
+    assert np.all(np.abs(plain.value - found.value) < 4 * plain.se)
+    assert np.all(found.se < share * plain.se)
+    few = simulate.losses(p, [0.0, 2.0], trials=6, seed=7)
+    assert getattr(few.mean, kind).dof[0] == 5
 
 
 def test_shapes():

@@ -50,6 +50,17 @@ def test_ridge_in_primal_and_dual_is_the_minimiser(N):
     assert train == pytest.approx(0.05 * y @ resolvent @ y, rel=1e-10)
 
 
+@pytest.mark.parametrize("N", [30, 300])
+def test_many_labels_at_once_are_fitted_one_by_one(N):
+    rng = np.random.default_rng(N)
+    F, Y = rng.standard_normal((120, N)), rng.standard_normal((120, 3))
+    a, train = simulate.ridge(F, Y, 0.05)
+    for k in range(3):
+        one, loss = simulate.ridge(F, Y[:, k], 0.05)
+        np.testing.assert_allclose(a[:, k], one, rtol=1e-9, atol=1e-14)
+        assert train[k] == pytest.approx(loss, rel=1e-12)
+
+
 def test_leave_one_out_by_leaving_one_out():
     rng = np.random.default_rng(0)
     F, y = rng.standard_normal((25, 8)), rng.standard_normal(25)

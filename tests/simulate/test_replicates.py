@@ -1,4 +1,8 @@
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
+import pytest
 
 from onestep import Problem, simulate
 
@@ -22,3 +26,19 @@ def test_a_seed_may_name_an_experiment():
     one, two = (simulate.losses(P, 1.0, trials=1, seed=(3, branch)).train for branch in (0, 1))
     assert one != two
     assert simulate.key((3, 1), 5).random() == simulate.key(3, 1, 5).random()
+
+
+def test_any_executor_gives_the_same_numbers():
+    here = simulate.losses(P, [0.0, 3.0], trials=4, seed=1)
+    for pool in (ThreadPoolExecutor(2), ProcessPoolExecutor(2, get_context("spawn"))):
+        with pool:
+            there = simulate.losses(P, [0.0, 3.0], trials=4, seed=1, executor=pool)
+            limits = simulate.plateaus(P, [0, 1], trials=2, seed=1, executor=pool)
+        np.testing.assert_allclose(there.train, here.train, rtol=1e-12)
+        np.testing.assert_allclose(there.test, here.test, rtol=1e-12)
+        np.testing.assert_allclose(limits.test, simulate.plateaus(P, [0, 1], trials=2, seed=1).test, rtol=1e-12)
+
+
+def test_what_is_no_executor_is_refused():
+    with pytest.raises(ValueError, match="executor = 3: must be a concurrent"):
+        simulate.losses(P, 1.0, trials=1, executor=3)

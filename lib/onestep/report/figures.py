@@ -126,7 +126,6 @@ def _stem(name, finding, arrays):
 
 
 def _write(fig, stem, finding, picture, arrays):
-    from IPython.display import display
     from matplotlib import pyplot
 
     stem.with_suffix(".png").write_bytes(picture)
@@ -135,7 +134,7 @@ def _write(fig, stem, finding, picture, arrays):
     numbers = {key: _storable(key, value) for key, value in arrays.items()}
     np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
     session.saved[stem.name] = finding
-    display({"image/png": b64encode(picture).decode(), "text/plain": finding}, raw=True)
+    session.show({"image/png": b64encode(picture).decode(), "text/plain": finding})
 
 
 def _storable(key, value):

@@ -26,6 +26,16 @@ def ledger_only():
     return bool(os.environ.get("ONESTEP_LEDGER_ONLY"))
 
 
+def show(data):
+    """Show text, tables or a picture, given by MIME type, in a notebook; elsewhere print the text."""
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(data["text/plain"])
+    else:
+        display(data, raw=True)
+
+
 def check_name(name):
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"the name must be two digits, an underscore and lower-case words (07_gains), not {name!r}")

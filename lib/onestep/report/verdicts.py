@@ -168,11 +168,9 @@ class Verdicts:
         self.rows.append(row)
 
     def _show(self):
-        from IPython.display import display
-
         body = cells(self.rows)
         plain = "\n".join(" | ".join(line) for line in [HEAD, *body])
-        display({"text/plain": plain, "text/markdown": markdown_table(HEAD, body)}, raw=True)
+        session.show({"text/plain": plain, "text/markdown": markdown_table(HEAD, body)})
 
 
 def markdown_table(head, body):
@@ -183,13 +181,11 @@ def markdown_table(head, body):
 
 def table(head, body):
     """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates."""
-    from IPython.display import display
-
     body = [[cell if isinstance(cell, str) else shown(cell) for cell in line] for line in body]
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [head, *body])
     plain = "\n".join(line.rstrip() for line in lines)
-    display({"text/plain": plain, "text/markdown": markdown_table(head, body)}, raw=True)
+    session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
 
 
 def describe(row):

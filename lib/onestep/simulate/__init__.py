@@ -1,4 +1,4 @@
-"""What is measured, room by room; each but the last four has a twin in `theory` that predicts it.
+"""What is measured, room by room; each but the last seven has a twin in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
 staircase        plateaus: limit features with spikes of infinite strength
@@ -12,14 +12,19 @@ landscape        plain gradient descent near the minimum, step by step
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
+variates         control variates: statistics of a draw with known means
+kept             replicates kept on disk through a long run
+data             own inputs: rows or a sampler to draw from
 svd              leading singular triplets without a dense decomposition
 """
 
 from . import (
     averages,
+    data,
     directions,
     every_step,
     expansion,
+    kept,
     landscape,
     network,
     random_features,
@@ -28,6 +33,7 @@ from . import (
     staircase,
     svd,
     threestage,
+    variates,
 )
 from .every_step import Losses, losses, sweep
 from .network import Draw, direction, draw, features, gradient, leave_one_out, residual, ridge, sample

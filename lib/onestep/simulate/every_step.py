@@ -12,30 +12,73 @@ from functools import partial
 
 import numpy as np
 
+from .. import estimates
 from ..checks import choice, steps, whole
 from ..problem import Problem
 from . import averages
-from .network import draw, features, gradient, ridge, sample
+from .network import draw, features, gradient, ridge
 from .replicates import repeat
+from .variates import variates
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Training loss (penalty included) and test error (label noise included), each (trials, *eta.shape)."""
+    """Training loss (penalty included) and test error (label noise included) of every replicate.
+
+    train, test : (trials, *eta.shape).   variates : (trials, k), statistics of the draws with mean zero.
+    """
 
     train: np.ndarray
     test: np.ndarray
+    variates: np.ndarray
+
+    @property
+    def drops(self):
+        """By how much the losses of the first step exceed those of all others, replicate by replicate."""
+        return Losses(*(loss[:, :1] - loss[:, 1:] for loss in (self.train, self.test)), self.variates)
+
+    @property
+    def mean(self):
+        """Train and test loss as `Estimate`s over replicates, with the variates regressed out where trials allow."""
+        enough = len(self.variates) > 4 * self.variates.shape[1]
+        return Means(
+            *(
+                estimates.controlled(loss, self.variates) if enough else estimates.mean(loss)
+                for loss in (self.train, self.test)
+            )
+        )
 
 
-def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="gaussian", step_samples=None) -> Losses:
+@dataclass(frozen=True)
+class Means:
+    """Training loss and test error as `Estimate`s, shaped like eta."""
+
+    train: estimates.Estimate
+    test: estimates.Estimate
+
+
+def losses(
+    p: Problem,
+    eta,
+    trials=20,
+    seed=0,
+    jobs=2,
+    test_size=None,
+    readout="gaussian",
+    step_samples=None,
+    redraws=1,
+    data=None,
+    executor=None,
+) -> Losses:
     """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
     Parameters
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
-    trials, seed, jobs : as in `repeat`; each replicate redraws everything.
-    test_size : None for the exact population test error, or the size of a fresh test sample.
-    readout, step_samples : as for `draw`.
+    trials, seed, jobs, executor : as in `repeat`; each replicate redraws everything.
+    test_size : None for the exact population test error, or the size of a fresh test sample; needed with own data.
+    readout, step_samples, data : as for `draw`.
+    redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
 
     Raises
     ------
@@ -48,9 +91,18 @@ def losses(p: Problem, eta, trials=20, seed=0, jobs=2, test_size=None, readout="
         choice("readout", readout, ("gaussian",))
     if step_samples is not None:
         step_samples = whole("step_samples", step_samples, 1)
-    replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, readout=readout, step_samples=step_samples)
-    results = np.array(repeat(replicate, trials, seed, jobs, memory(p, test_size))).reshape(-1, 2, *eta.shape)
-    return Losses(results[:, 0], results[:, 1])
+    if data is not None and test_size is None:
+        raise ValueError(
+            "test_size = None: exact averages are over Gaussian inputs; with own data give a number of rows"
+        )
+    redraws = whole("redraws", redraws, 1)
+    if redraws > 1 and getattr(data, "y", None) is not None:
+        raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
+    options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data}
+    replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
+    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
+    train, test = np.moveaxis(np.reshape(results, (-1, 2, *eta.shape)), 1, 0)
+    return Losses(train, test, np.array(known))
 
 
 def memory(p: Problem, test_size=None):
@@ -61,18 +113,22 @@ def memory(p: Problem, test_size=None):
     return 8 * replicate / 2**30
 
 
-def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None):
-    """One replicate of `losses`: (2, len(eta)), training losses and test errors at every step."""
-    now = draw(p, rng, readout, step_samples)
+def sweep(p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1, data=None):
+    """One replicate of `losses`: (2, len(eta)) training losses and test errors at every step, and its variates (k,)."""
+    now = draw(p, rng, readout, step_samples, data, test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
-    measure = _population_error(p, now, G) if test_size is None else _sample_error(p, now, G, rng, test_size)
+    measure = (_population_error if test_size is None else _sample_error)(p, now, G)
+    labels = now.y2[:, None]
+    if redraws > 1 and p.noise:
+        again = p.noise * rng.standard_normal((p.n, redraws - 1))
+        labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
     F = np.empty_like(base)
     out = np.empty((2, len(eta)))
     for j, step in enumerate(eta):
-        a, out[0, j] = ridge(features(p, base, move, step, out=F), now.y2, p.ridge)
-        out[1, j] = measure(step, a)
-    return out
+        a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
+        out[:, j] = train.mean(), measure(step, a)
+    return out, variates(p, now, labels, readout) if data is None else np.zeros(0)
 
 
 def _population_error(p, now, G):
@@ -86,16 +142,15 @@ def _population_error(p, now, G):
         norms = np.sqrt(np.diagonal(products).copy())
         h = averages.cross(p.student, p.target, norms, (start + step * shift) / norms)
         K = averages.gram(p.student, products)
-        return a @ (K @ a) - 2 * (a @ h) + p.label_power
+        return np.mean(np.sum(a * (K @ a), axis=0) - 2 * (h @ a)) + p.label_power
 
     return measure
 
 
-def _sample_error(p, now, G, rng, size):
-    X, y = sample(p, now.beta_star, rng, size)
-    base, move = X @ now.W0.T, X @ G.T
+def _sample_error(p, now, G):
+    base, move = now.X3 @ now.W0.T, now.X3 @ G.T
 
     def measure(step, a):
-        return np.mean((y - features(p, base, move, step) @ a) ** 2)
+        return np.mean((now.y3[:, None] - features(p, base, move, step) @ a) ** 2)
 
     return measure

@@ -16,9 +16,10 @@ _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in c
 
 @dataclass(frozen=True)
 class Draw:
-    """One replicate: teacher direction, first layer, readout, first and fresh sample.
+    """One replicate: teacher direction, first layer, readout, first and fresh sample, and a test sample if asked for.
 
-    beta_star (d,) of norm 1; W0 (N, d); a (N,); X, X2 (n, d); y, y2 (n,). The step may use another number of rows of X.
+    beta_star (d,) of norm 1; W0 (N, d); a (N,); X, X2, X3 (n, d); y, y2, y3 (n,). Step and test may use other numbers
+    of rows. With own labels beta_star has no part in them.
     """
 
     beta_star: np.ndarray
@@ -28,14 +29,22 @@ class Draw:
     y: np.ndarray
     X2: np.ndarray
     y2: np.ndarray
+    X3: np.ndarray | None = None
+    y3: np.ndarray | None = None
 
 
-def draw(p: Problem, rng, readout="gaussian", step_samples=None) -> Draw:
+def draw(p: Problem, rng, readout="gaussian", step_samples=None, data=None, test_size=None) -> Draw:
     """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0 as `p.first_layer` says.
 
     readout : √N a_i is N(0, 1) for "gaussian", else one of these equally likely values.
     step_samples : size of the sample (X, y) that the gradient step uses; p.n when None.
+    data : own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
+    test_size : rows of a third sample; no such sample when None.
+
+    Raises ValueError for data with another number of columns than p.d, or with too few rows.
     """
+    if data is not None and data.d != p.d:
+        raise ValueError(f"data has {data.d} columns, but the problem has d = {p.d} inputs")
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)
     W0 = rng.standard_normal((p.N, p.d))
@@ -44,15 +53,24 @@ def draw(p: Problem, rng, readout="gaussian", step_samples=None) -> Draw:
     else:
         W0 /= np.sqrt(p.d)
     a = (rng.standard_normal(p.N) if isinstance(readout, str) else rng.choice(readout, p.N)) / np.sqrt(p.N)
-    X, y = sample(p, beta_star, rng, step_samples)
-    X2, y2 = sample(p, beta_star, rng)
-    return Draw(beta_star, W0, a, X, y, X2, y2)
+    sizes = [p.n if step_samples is None else whole("step_samples", step_samples, 1), p.n]
+    sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
+    if data is None:
+        samples = [sample(p, beta_star, rng, size) for size in sizes]
+    else:
+        parts = data.samples(rng, sizes)
+        samples = [(X, _labels(p, beta_star, rng, X) if y is None else y) for X, y in parts]
+    return Draw(beta_star, W0, a, *(part for pair in samples for part in pair))
 
 
 def sample(p: Problem, beta_star, rng, size=None):
     """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
     X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))
-    return X, p.target(X @ beta_star) + p.noise * rng.standard_normal(len(X))
+    return X, _labels(p, beta_star, rng, X)
+
+
+def _labels(p, beta_star, rng, X):
+    return p.target(X @ beta_star) + p.noise * rng.standard_normal(len(X))
 
 
 def residual(p: Problem, draw: Draw):
@@ -98,7 +116,8 @@ def features(p: Problem, base, move, eta, out=None):
 def ridge(F, y, penalty):
     """(â, L_tr): minimiser and minimum of ‖y - Fa‖²/n + penalty‖a‖²; primal or dual, whichever is smaller.
 
-    F : (n, N).  y : (n,).  penalty : λ > 0.
+    F : (n, N).  y : (n,), or (n, k) for k label vectors at once: â is (N,) or (N, k), L_tr a number or (k,).
+    penalty : λ > 0.
     """
     n, N = F.shape
     S = F.T @ F if N <= n else F @ F.T
@@ -109,7 +128,7 @@ def ridge(F, y, penalty):
     if N > n:
         a = F.T @ a
     rest = y - F @ a
-    return a, rest @ rest / n + penalty * (a @ a)
+    return a, np.sum(rest**2, axis=0) / n + penalty * np.sum(a**2, axis=0)
 
 
 def leave_one_out(F, y, penalty):

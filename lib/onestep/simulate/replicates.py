@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import os
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from functools import cache, partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .. import checks
 from ..checks import whole
+from . import kept
+
+PATIENCE = 10.0  # seconds that a scheduler may take to answer
 
 
 def key(seed, *branch):
@@ -20,21 +25,69 @@ def key(seed, *branch):
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
 
 
-def repeat(replicate, trials, seed, jobs=2, gib=0.0):
-    """[replicate(rng_0), …, replicate(rng_{trials - 1})], `jobs` at a time on one BLAS thread each.
+def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
+    """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
     Parameters
     ----------
-    replicate : function of a random generator.
-    trials : replicates >= 1; number t draws from key(seed, t), so that results do not depend on jobs.
+    replicate : function of a random generator; one that can be pickled, where the executor's workers are processes.
+    trials : replicates >= 1; number t draws from key(seed, t), so that results depend on nothing else.
     seed : as in `key`.
-    jobs : replicates under way at once >= 1, each on one core.
+    jobs : replicates under way at once >= 1, each on one core of this machine; unused with an executor.
     gib : memory in GiB that one of them needs.
+    executor : any `concurrent.futures.Executor` to run them on: processes, MPI's, a cluster's. Without one, and with
+        $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster.
+
+    Where $ONESTEP_KEEP names a folder, finished replicates are kept there (`kept`).
 
     Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
-    checks.memory(gib * min(jobs, trials))
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(lambda trial: replicate(key(seed, trial)), range(trials)))
+    executor = executor or cluster(os.environ.get("ONESTEP_SCHEDULER"))
+    if executor is None:
+        checks.memory(gib * min(jobs, trials))
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(jobs) as pool:
+            return _collect(pool, partial(_alone, replicate, seed), trials, kept.store(replicate, seed))
+    if not isinstance(executor, Executor):
+        raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
+    return _collect(executor, partial(_elsewhere, replicate, seed), trials, kept.store(replicate, seed))
+
+
+def _alone(replicate, seed, trial):
+    return replicate(key(seed, trial))
+
+
+def _elsewhere(replicate, seed, trial):
+    with threadpool_limits(1, "blas"):  # a worker of somebody else's pool may use all its cores for BLAS
+        return replicate(key(seed, trial))
+
+
+def _collect(executor, one, trials, store):
+    """Results of all replicates in their order; those that the store holds are not run, the others are kept at once."""
+    found = {trial: store.load(trial) for trial in range(trials)} if store else {}
+    futures = {executor.submit(one, trial): trial for trial in range(trials) if found.get(trial) is None}
+    try:
+        for future in as_completed(futures):
+            found[futures[future]] = future.result()
+            if store:
+                store.save(futures[future], future.result())
+    finally:
+        for future in futures:
+            future.cancel()
+    return [found[trial] for trial in range(trials)]
+
+
+@cache
+def cluster(address):
+    """An executor on the dask scheduler at `address`, one per session; None without an address."""
+    if not address:
+        return None
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(f"scheduler {address}: needs dask.distributed; pip install 'onestep[cluster]'") from None
+    try:
+        return Client(address, timeout=PATIENCE, set_as_default=False).get_executor()
+    except OSError as error:
+        raise ValueError(f"scheduler {address}: does not answer ({error})") from error

@@ -16,6 +16,7 @@ from ..problem import Problem
 from . import network
 from .replicates import key, repeat
 from .svd import alignment, operator_norm, singular_triplets
+from .variates import variates
 
 _NORM = 1e-3  # relative residual of operator norms: their error is of its square
 
@@ -39,13 +40,14 @@ class Weights:
     """Leading singular triplets of W = W0 + ηG: each (trials, len(eta)).
 
     first, second : the two largest singular values.  left, right : squared cosines of the first singular vectors with
-        a and with β.
+        a and with β.  variates : (trials, k), statistics of the draws with mean zero.
     """
 
     first: np.ndarray
     second: np.ndarray
     left: np.ndarray
     right: np.ndarray
+    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,12 @@ class Features:
 
     values : (trials, len(eta), count), divided by √n.  overlap : (trials, len(eta), count, order + 1), squared cosine
         of left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; the constant comes last.
+    variates : (trials, k), statistics of the draws with mean zero.
     """
 
     values: np.ndarray
     overlap: np.ndarray
+    variates: np.ndarray
 
 
 def directions(p: Problem, trials=20, seed=0, jobs=2):
@@ -86,7 +90,8 @@ def _gradients(p, rng):
 def weights(p: Problem, eta, trials=20, seed=0, jobs=2) -> Weights:
     """The two largest singular values of W after each step, and where the first vectors point.  eta : 1-D, >= 0."""
     eta = np.atleast_1d(steps(eta))
-    return Weights(*np.swapaxes(repeat(partial(_weights, p, eta), trials, seed, jobs), 0, 1))
+    results, known = zip(*repeat(partial(_weights, p, eta), trials, seed, jobs), strict=True)
+    return Weights(*np.swapaxes(results, 0, 1), np.array(known))
 
 
 def _weights(p, eta, rng):
@@ -100,7 +105,7 @@ def _weights(p, eta, rng):
         squares, vectors = eigh(gram, subset_by_index=[p.d - 2, p.d - 1])
         left = now.W0 @ vectors[:, 1] + step * (G @ vectors[:, 1])
         out.append([*np.sqrt(squares[::-1]), alignment(left, now.a), alignment(vectors[:, 1], beta)])
-    return np.transpose(out)
+    return np.transpose(out), variates(p, now, now.y2[:, None])
 
 
 def weight_spectrum(p: Problem, eta, trials=4, seed=0, jobs=2):
@@ -131,8 +136,10 @@ def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2) -> Featu
     eta : 1-D, >= 0.  count : whole number >= 1.  order : whole number >= 0.
     """
     eta = np.atleast_1d(steps(eta))
-    table = np.array(repeat(partial(_features, p, eta, count, whole("order", order, 0)), trials, seed, jobs))
-    return Features(table[..., 0], table[..., 1:])
+    replicate = partial(_features, p, eta, count, whole("order", order, 0))
+    results, known = zip(*repeat(replicate, trials, seed, jobs), strict=True)
+    table = np.array(results)
+    return Features(table[..., 0], table[..., 1:], np.array(known))
 
 
 def _features(p, eta, count, order, rng):
@@ -143,7 +150,7 @@ def _features(p, eta, count, order, rng):
     for step in eta:
         top = singular_triplets(network.features(p, base, move, step), count, _NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
-    return out
+    return out, variates(p, now, now.y2[:, None])
 
 
 def _activations(p, rng):

@@ -14,11 +14,12 @@ from . import averages
 from .every_step import Losses, memory
 from .network import direction, draw, ridge
 from .replicates import repeat
+from .variates import variates
 
 _STRONG = 1e3  # weight of a limit spike: the penalty then costs it 1e-6 of what it costs a feature
 
 
-def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
+def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None) -> Losses:
     """Simulated losses of the limit features [F0 Q, s·z, …, s·z^{∘ℓ}], s → ∞, for every ℓ in orders (0 is F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
@@ -30,8 +31,8 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2) -> Losses:
     Returns arrays (trials, len(orders)).  Errors as in `losses`.
     """
     orders = [_order(order) for order in orders]
-    results = np.array(repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p)))
-    return Losses(results[:, 0], results[:, 1])
+    results, known = zip(*repeat(partial(_plateaus, p, orders), trials, seed, jobs, memory(p), executor), strict=True)
+    return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
 
 def _order(order):
@@ -77,4 +78,4 @@ def _plateaus(p, orders, rng):
         readout[: p.N + full] = a
         readout[p.N + born - 1] += hidden @ a[: p.N] / _STRONG
         out[1, j] = readout @ (H @ readout) - 2 * (readout @ h) + p.label_power
-    return out
+    return out, variates(p, now, now.y2[:, None])

@@ -1,0 +1,12 @@
+"""Builds the web site (`python -m website`): pages that need no network, made of notebooks, ledgers and `docs/`.
+
+__main__   the command: tools, sources, Sphinx
+tools      what the site needs beyond the project: Sphinx and MathJax, each in a folder of its own in `build`
+sources    all pages as Markdown in `build/site-source`
+notebooks  one executed notebook as a page
+results    gallery and verdicts, from the ledgers
+errata     the numbers that `docs/errata.md` quotes: computed, or looked up in the ledgers
+reference  the library's docstrings as pages
+text       Markdown as text: links, placeholders, escapes
+chromium   a headless browser, for the test of the finished pages
+"""

@@ -1,0 +1,75 @@
+"""One executed notebook as a page of MyST Markdown."""
+
+import base64
+import json
+import re
+
+from . import results, text
+
+_SHOWN = ("image/png", "text/markdown", "text/plain")  # the richest kind of an output is the one that is shown
+
+
+def page(path, book, names):
+    """A notebook's Markdown, and the pictures it shows that no ledger knows, by file name.
+
+    path : the notebook.   book : its ledger.   names : all notebooks, for the links between them.
+    """
+    figures = {finding: name for name, finding in book["figures"].items()}
+    head = front_matter(f"{book['claim']}. Source: {book['source']}.", next(iter(sorted(book["figures"])), None))
+    pictures, parts = {}, [head]
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text.linked(text.pages(_described(source, book["figures"])), names))
+        elif source.strip():
+            parts.append(_fenced(source, "python"))
+            for number, output in enumerate(cell["outputs"]):
+                stem = f"{path.stem[:2]}-{cell['id']}-{number}"
+                parts.append(_output(output, stem, figures, pictures, f"{path.name}, cell {cell['id']}"))
+    parts.append(f"Download this notebook: [{path.name}]({path.name})")
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def front_matter(description, image=None):
+    """The head of a page's Markdown: what others show of it, with the name of a figure."""
+    lines = [f"description: {json.dumps(description, ensure_ascii=False)}", *([f"image: {image}"] if image else [])]
+    return "\n".join(["---", *lines, "---"])
+
+
+def title(path):
+    """A notebook's title, as Markdown."""
+    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    return re.match(r"# (.+)", first)[1]
+
+
+def _described(source, figures):
+    """Markdown whose pictures from `figures/` have their findings as alternative texts."""
+
+    def described(match):
+        return f"![{text.escaped(figures[match[2]])}]({match[1]}" if match[2] in figures else match[0]
+
+    return re.sub(r"!\[[^\]]*\]\((\.\./figures/(\w+)\.png\))", described, source)
+
+
+def _output(output, stem, figures, pictures, where):
+    if output["output_type"] == "stream":
+        return _fenced("".join(output["text"]), "none")
+    data = {kind: "".join(value) for kind, value in output.get("data", {}).items()}
+    kind = next((kind for kind in _SHOWN if kind in data), None)
+    if kind == "image/png":
+        says = data.get("text/plain", "")
+        if says in figures:
+            return results.figure(figures[says], says, up="../")
+        pictures[f"{stem}.png"] = base64.b64decode(data[kind])
+        return f"![{text.escaped(says)}]({stem}.png)"
+    if kind == "text/markdown":
+        return data[kind]
+    if kind == "text/plain":
+        return _fenced(data[kind], "none")
+    raise ValueError(f"{where}: an output of kind {sorted(data) or output['output_type']} has no place on a page")
+
+
+def _fenced(code, language):
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))
+    role = "input" if language == "python" else "output"
+    return f"{fence}{{code-block}} {language}\n:class: {role}\n\n{code.rstrip()}\n{fence}"

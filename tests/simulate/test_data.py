@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, simulate
+from onestep.simulate.data import Rows, Sampler, departures, whitened
+
+P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+def gaussian(rng, size):
+    return rng.standard_normal((size, 20))
+
+
+def rows(m=400, **kwargs):
+    return Rows(np.random.default_rng(0).standard_normal((m, 20)), **kwargs)
+
+
+def test_samples_are_disjoint_rows_and_keep_their_labels():
+    X = np.arange(60.0).reshape(30, 2)
+    data = Rows(X, y=X[:, 0] * 10)
+    parts = data.samples(np.random.default_rng(1), [10, 12, 5])
+    assert [len(x) for x, _ in parts] == [10, 12, 5]
+    together = np.concatenate([x for x, _ in parts])
+    assert len(np.unique(together[:, 0])) == 27
+    for x, y in parts:
+        np.testing.assert_array_equal(y, 10 * x[:, 0])
+    other = data.samples(np.random.default_rng(2), [10, 12, 5])
+    assert not np.array_equal(other[0][0], parts[0][0])
+
+
+def test_gaussian_rows_give_what_gaussian_inputs_give():
+    """The same law by another door: losses agree within their errors."""
+    usual = simulate.losses(P, [0.0, 4.0], trials=300, seed=3, test_size=100)
+    sampled = simulate.losses(P, [0.0, 4.0], trials=300, seed=4, test_size=100, data=Sampler(gaussian, 20))
+    for kind in ("train", "test"):
+        a, b = getattr(usual, kind), getattr(sampled, kind)
+        error = np.sqrt((a.var(0) + b.var(0)) / 300)
+        assert np.all(np.abs(a.mean(0) - b.mean(0)) < 4 * error)
+
+
+def test_losses_on_own_rows_by_the_definition():
+    data = rows(y=np.random.default_rng(1).standard_normal(400))
+    got = simulate.losses(P, [0.0, 3.0], trials=2, seed=5, data=data, test_size=50)
+    now = simulate.draw(P, simulate.key(5, 1), data=data, test_size=50)
+    assert now.X3.shape == (50, 20)
+    G = simulate.gradient(P, now)
+    F, F3 = (P.student(X @ (now.W0 + 3.0 * G).T) for X in (now.X2, now.X3))
+    a = np.linalg.solve(F.T @ F + P.ridge * P.n * np.eye(P.N), F.T @ now.y2)
+    assert got.train[1, 1] == pytest.approx(np.mean((now.y2 - F @ a) ** 2) + P.ridge * a @ a, rel=1e-9)
+    assert got.test[1, 1] == pytest.approx(np.mean((now.y3 - F3 @ a) ** 2), rel=1e-9)
+    assert got.mean.test.dof[0] == 1
+
+
+def test_a_teacher_labels_own_rows():
+    now = simulate.draw(P.replace(noise=0.0), simulate.key(6), data=rows())
+    np.testing.assert_allclose(now.y2, P.target(now.X2 @ now.beta_star))
+
+
+def test_departures_of_gaussian_rows_vanish_and_others_are_seen():
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((4000, 40))
+    none = departures(Z)
+    assert max(map(abs, vars(none).values())) < 0.7  # ‖mean‖² of 40 coordinates: ± √(2/40)
+    assert abs(none.isotropy) < 0.005
+    assert abs(none.tails) < 0.05
+    assert departures(Z + 0.2).centre > 100
+    assert departures(Z * np.linspace(0.5, 1.5, 40)).isotropy > 0.2
+    assert departures(2 * Z).scale == pytest.approx(3, abs=0.1)
+    assert departures(Z * rng.choice([0.5, 1.5], (4000, 1))).length > 1
+    assert departures(Z * rng.choice([0.5, 1.5], (4000, 1))).tails > 1
+    sphere = Z / np.linalg.norm(Z, axis=1, keepdims=True) * np.sqrt(40)
+    assert departures(sphere).length == pytest.approx(-1, abs=1e-9)
+
+
+def test_whitening_makes_the_reference_white():
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((300, 5)) @ rng.standard_normal((5, 5)) + 3.0
+    white = whitened(X, X)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(white.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose(whitened(X[:7], X), white[:7])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Rows(np.ones((3, 2))), "X: column 0, 1 is constant"),
+        (lambda: Rows([[1.0, 2.0], [np.nan, 3.0]]), "X: row 1 holds a number that is not finite"),
+        (lambda: Rows([1.0, 2.0]), r"X has shape \(2,\)"),
+        (lambda: Rows([["a", "b"]]), "X: must be numbers"),
+        (lambda: rows(y=np.ones(3)), "y has 3 labels for the 400 rows"),
+        (lambda: rows(y=["a"] * 400), "y: must be numbers"),
+        (lambda: simulate.draw(P, simulate.key(0), data=rows(100)), "X has 100 rows, but 60 . 60 = 120 are needed"),
+        (lambda: simulate.draw(P.replace(d=3), simulate.key(0), data=rows()), "data has 20 columns, .* d = 3"),
+        (lambda: simulate.losses(P, 1.0, data=rows()), "test_size = None"),
+        (lambda: simulate.losses(P, 1.0, data=rows(y=np.ones(400)), test_size=9, redraws=3), "redraws = 3"),
+        (lambda: Sampler(gaussian, 0), "d = 0"),
+        (lambda: Sampler(3, 2), "draw = 3"),
+        (lambda: Sampler(gaussian, 7).samples(simulate.key(0), [4]), r"has shape \(4, 20\): must be \(4, 7\)"),
+        (lambda: whitened(np.ones((3, 5)), np.ones((4, 5))), r"reference \(4, 5\)"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,80 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from onestep import Problem, hermite, simulate
+from onestep.simulate import kept
+
+P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONESTEP_KEEP", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+def count_draws(monkeypatch):
+    calls, usual = [], simulate.every_step.draw
+    monkeypatch.setattr(
+        simulate.every_step, "draw", lambda *args, **options: calls.append(1) or usual(*args, **options)
+    )
+    return calls
+
+
+def test_what_is_kept_is_not_drawn_again_and_is_the_same(monkeypatch, folder):
+    calls = count_draws(monkeypatch)
+    first = simulate.losses(P, [0.0, 2.0], trials=3, seed=1)
+    assert (len(calls), len(list(folder.iterdir()))) == (3, 3)
+    again = simulate.losses(P, [0.0, 2.0], trials=5, seed=1)
+    assert len(calls) == 5
+    np.testing.assert_array_equal(again.train[:3], first.train)
+    np.testing.assert_array_equal(again.variates[:3], first.variates)
+    assert not [path for path in folder.iterdir() if path.suffix != ".npz"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 2}, {"seed": (1, 0)}, {"eta": [0.0, 3.0]}, {"p": P.replace(noise=0.1)}, {"redraws": 2}]
+)
+def test_anything_that_matters_is_in_the_key(monkeypatch, change):
+    arguments = {"p": P, "eta": [0.0, 2.0], "seed": 1}
+    simulate.losses(**arguments, trials=1)
+    calls = count_draws(monkeypatch)
+    simulate.losses(**(arguments | change), trials=1)
+    assert len(calls) == 1
+
+
+def test_a_changed_source_never_meets_old_results(monkeypatch):
+    simulate.losses(P, 2.0, trials=1)
+    monkeypatch.setattr(kept, "_source", lambda: "another")
+    calls = count_draws(monkeypatch)
+    simulate.losses(P, 2.0, trials=1)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign"])
+def test_damaged_and_foreign_files_are_computed_anew(monkeypatch, folder, damage):
+    first = simulate.losses(P, [0.0, 2.0], trials=2, seed=1)
+    one, other = sorted(folder.iterdir())
+    data = one.read_bytes()
+    middle = len(data) // 2
+    flipped = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
+    one.write_bytes({"empty": b"", "cut": data[:-40], "flipped": flipped, "foreign": other.read_bytes()}[damage])
+    again = simulate.losses(P, [0.0, 2.0], trials=2, seed=1)
+    np.testing.assert_array_equal(again.train, first.train)
+    np.testing.assert_array_equal(again.test, first.test)
+
+
+def test_functions_without_a_name_are_not_kept(folder):
+    own = P.replace(activation=hermite.Function(lambda z: np.tanh(z), name="own"))
+    simulate.losses(own, 1.0, trials=1)
+    simulate.repeat(lambda rng: rng.random(), 2, 0)
+    assert not folder.exists()
+    assert kept.store(partial(simulate.sweep, P, np.ones(2)), 0) is not None
+
+
+def test_nothing_is_kept_unless_asked_for(monkeypatch, folder):
+    monkeypatch.delenv("ONESTEP_KEEP")
+    simulate.losses(P, 1.0, trials=1)
+    assert not folder.exists()

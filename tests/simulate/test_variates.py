@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, simulate
+from onestep.simulate.variates import variates
+
+
+@pytest.mark.parametrize(
+    ("change", "readout", "step_samples"),
+    [
+        ({}, "gaussian", None),
+        ({"teacher": "shifted_relu", "noise": 0.7, "first_layer": "gaussian"}, "gaussian", 33),
+        ({"teacher": (0.0, 0.5, 0.4, 0.3), "initial_output": "full"}, [0.6, np.sqrt(2 - 0.36)], 80),
+    ],
+)
+def test_their_means_are_zero(change, readout, step_samples):
+    p = Problem(20, 8, 12, teacher=(0.0, 1.0, 0.7), noise=0.4).replace(**change)
+    found = []
+    for trial in range(6000):
+        now = simulate.draw(p, simulate.key(3, trial), readout, step_samples)
+        found.append(variates(p, now, now.y2[:, None], readout))
+    found = np.array(found)
+    assert found.shape == (6000, 7)
+    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(6000))
+    assert np.all(found.std(0) > 0.05)
+
+
+def test_redraws_count_as_one_label():
+    p = Problem(20, 8, 12, noise=1.0)
+    now = simulate.draw(p, simulate.key(1))
+    labels = np.column_stack([now.y2, -now.y2])
+    one, two = variates(p, now, now.y2[:, None]), variates(p, now, labels)
+    np.testing.assert_array_equal(one[:3], two[:3])
+    assert two[3] == pytest.approx(-1.0)

@@ -1,0 +1,76 @@
+"""A project with two sample notebooks, for the site to be made of."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from onestep import report
+from onestep.estimates import Estimate
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+MENTIONS = "See notebook 07, [03](03_sample.ipynb#x), arXiv 2310.07891."
+FINDING = "The drop |Δ| rises with n_0, as 2*n does."
+TABLE = "| a | b |\n| --- | --- |\n| 1 | $x^2$ |"
+
+
+def cell(kind, name, source, *outputs):
+    return {"cell_type": kind, "id": name, "source": source, "metadata": {}, "outputs": list(outputs)}
+
+
+def display(**data):
+    data = {kind.replace("_", "/"): value for kind, value in data.items()}
+    return {"output_type": "display_data", "data": data, "metadata": {}}
+
+
+def stream(text):
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+def rows(number):
+    verdicts = report.Verdicts(f"{number}_sample", claim=f"C{number}: the |mean|", source="a paper")
+    verdicts.agrees("mean", 2.5, Estimate(2.4, 0.1))
+    verdicts.at_least("lower end", 1.0, Estimate(2.4, 0.1))
+    verdicts.consistent("formula", 2.5, 2.5, 0.1)
+    verdicts.control("as printed", of="mean", claimed=7.25)
+    return verdicts.rows
+
+
+@pytest.fixture
+def project(tmp_path):
+    for folder in ("notebooks", "figures", "docs/static", "docs/templates", "lib/onestep"):
+        (tmp_path / folder).mkdir(parents=True)
+    for number in ("03", "07"):
+        name, picture = f"{number}_sample", f"{number}_drop"
+        shown = display(image_png=base64.b64encode(PIXEL).decode(), text_plain=f"{FINDING[:-1]} ({number}).")
+        cells = [
+            cell("markdown", "title", f"# {number} · Sample\n\n{MENTIONS}"),
+            cell("code", "sum", "print(1)", stream("1\n"), display(text_markdown=TABLE, text_plain="a b")),
+            cell("code", "draw", "draw()", shown, display(image_png=[base64.b64encode(PIXEL).decode()])),
+            cell("code", "empty", ""),
+        ]
+        (tmp_path / f"notebooks/{name}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+        book = {"notebook": name, "claim": f"C{number}: the |mean|", "source": "a paper", "rows": rows(number)}
+        book["figures"] = {picture: f"{FINDING[:-1]} ({number})."}
+        (tmp_path / f"figures/{name}.json").write_text(json.dumps(book), encoding="utf-8")
+        for kind in ("png", "pdf"):
+            (tmp_path / f"figures/{picture}.{kind}").write_bytes(PIXEL)
+        np.savez(tmp_path / f"figures/{picture}.npz", x=1.0)
+    files = {
+        "docs/index.md": "# Front\n\n{{ figure 07_drop }}\n\n{{ tally }}\n",
+        "docs/all.md": "# All\n\n{{ gallery }}\n\n{{ verdicts }}\n\n{{ readme Run it }}\n",
+        "docs/conf.py": "",
+        "lib/onestep/__init__.py": '"""A library.\n\nproblem    what every call takes\n"""\n',
+        "lib/onestep/problem.py": '"""Problems."""\n\n\ndef solve(x: int = 1):\n    """Solve x_1 | y."""\n',
+        "README.md": "# x\n\n## Run it\n\n    make figures\n\n[all](figures/README.md)\n\n## Cite\n\nus\n",
+        "CONTRIBUTING.md": "# Contributing\n",
+        "CITATION.cff": "",
+        "LICENSE": "",
+        "pyproject.toml": '[project]\nversion = "1.0"\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path

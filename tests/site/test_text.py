@@ -1,0 +1,51 @@
+"""Links, placeholders and escapes in Markdown."""
+
+import pytest
+
+from website import text
+
+NAMES = ["06_staircase", "07_gains"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("see notebook 07.", "see [notebook 07](/notebooks/07_gains.md)."),
+        ("Notebook 06_staircase says", "[Notebook 06_staircase](/notebooks/06_staircase.md) says"),
+        ("**06_staircase**", "[**06_staircase**](/notebooks/06_staircase.md)"),
+        (
+            "notebooks 06, 07 and 42",
+            "notebooks [06](/notebooks/06_staircase.md), [07](/notebooks/07_gains.md) and 42",
+        ),
+        ("notebook 06, 0.5 and 07.5", "[notebook 06](/notebooks/06_staircase.md), 0.5 and 07.5"),
+        ("notebook 42", "notebook 42"),
+        ("[notebook 06](x.md) stays", "[notebook 06](x.md) stays"),
+        ("`notebook 06` and $arXiv 2310.07891$", "`notebook 06` and $arXiv 2310.07891$"),
+        ("```\nnotebook 06\n```\nnotebook 06", "```\nnotebook 06\n```\n[notebook 06](/notebooks/06_staircase.md)"),
+        ("arXiv:2310.07891", "[arXiv 2310.07891](https://arxiv.org/abs/2310.07891)"),
+        ("https://example.org/arXiv:2310.07891", "https://example.org/arXiv:2310.07891"),
+    ],
+)
+def test_mentions_become_links(written, expected):
+    assert text.linked(written, NAMES) == expected
+    assert text.linked(expected, NAMES) == expected  # what is a link stays one
+
+
+def test_links_to_notebooks_lead_to_pages():
+    written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](figures/README.md) `x.ipynb`"
+    assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) `x.ipynb`"
+
+
+def test_placeholders_are_filled():
+    assert text.filled("{{ a }} and {{b c}}", lambda name: f"<{name}>") == "<a> and <b c>"
+
+
+def test_a_section_keeps_its_layout():
+    readme = "# x\n\n## One\n\n    code\n\ntext\n\n### Inner\n\n## Two\n\nend\n"
+    assert text.section(readme, "One") == "    code\n\ntext\n\n### Inner"
+    assert text.section(readme, "Two") == "end"
+    assert text.section(readme, "Three") == ""
+
+
+def test_escaped_text_means_itself():
+    assert text.escaped("a_b *c* |d| $e$ [f] <g>") == r"a\_b \*c\* \|d\| \$e\$ \[f\] \<g\>"

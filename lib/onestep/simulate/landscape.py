@@ -14,7 +14,6 @@ from ..relu import Population
 from .replicates import key
 from .threestage import balance, descend, train
 
-
 _SMALL = 1e-9  # second-layer weight of a neuron that a jolt may revive
 
 

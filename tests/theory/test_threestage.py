@@ -67,6 +67,33 @@ def test_first_step_limits():
     assert theory.threestage.first_step(teacher).subspace == pytest.approx(1, abs=1e-4)
 
 
+def test_first_step_on_samples_against_simulation():
+    d, n = 60, 2 * 60**2
+    for noise in (0.0, 0.5):
+        teacher, found = relu.random_teacher(d, 2, key(5), weights=[1.0, -0.5], correlation=0.3), []
+        for s in range(8):
+            system = threestage.sample(teacher, n, key(6, s), noise)
+            W = threestage.first_step(system, *threestage.initialise(d, 40, key(7, s)))
+            found.append(threestage.subspace_energy(W, teacher))
+        assert np.mean(found) == pytest.approx(theory.threestage.sampled_step(teacher, [n], noise)[0], rel=0.1)
+
+
+def test_first_step_on_samples_limits():
+    teacher = relu.random_teacher(50, 3, key(0), correlation=0.2)
+    n = np.array([10.0, 1e3, 1e12])
+    share = theory.threestage.sampled_step(teacher, n)
+    assert np.all(np.diff(share) > 0) and share[0] < 0.1 and share[-1] == pytest.approx(1, abs=1e-6)
+    power = threestage.Population(teacher).start
+    noisy = theory.threestage.sampled_step(teacher, 2 * n, np.sqrt(power))
+    assert noisy == pytest.approx(share, rel=1e-12)  # noise as strong as the target costs half the samples
+    alternating = relu.fan_teacher(50, [0, 45, 90, 135], [1.0, -1.0, 1.0, -1.0])
+    assert theory.threestage.sampled_step(alternating, n) == pytest.approx(2 / 50, rel=1e-9)
+    with pytest.raises(ValueError, match="noise = -1"):
+        theory.threestage.sampled_step(teacher, n, -1.0)
+    with pytest.raises(ValueError, match="n = 0"):
+        theory.threestage.sampled_step(teacher, [0.0])
+
+
 def test_covering_angle_of_random_lines_in_a_plane():
     rng = key(4)
     for m in (1, 2, 7):

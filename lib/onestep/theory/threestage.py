@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ..checks import whole
+from ..checks import number, whole
 from ..relu import BOTH, kernel, kernel_parts
 
 
@@ -24,7 +24,8 @@ def first_step(teacher, removed=BOTH):
 
     A neuron moves along g = Σ_k a⋆_k ((h - c h')ŵ + h' w⋆_k) at c = ŵᵀw⋆_k, of order 1/√d. The mean, where it is not
     `removed`, adds Σa⋆/2π along ŵ, the linear part Σa⋆w⋆/4 for all neurons alike. Without either, what lies outside is
-    right up to a share of order 1/d² of itself; otherwise the shares are right up to terms of order 1/d².
+    right up to a share of order 1/d² of itself, what lies along Σ_k a⋆_k w⋆_k up to one of order 1/d; otherwise the
+    shares are right up to terms of order 1/d².
     """
     a, d, inner = teacher.weights, teacher.d, teacher.reduced
     V, k = inner.directions, inner.d
@@ -39,6 +40,24 @@ def first_step(teacher, removed=BOTH):
     along = a @ V / np.linalg.norm(a @ V) if np.linalg.norm(a @ V) > 0 else np.zeros(k)
     aligned = linear @ linear + np.sum((mean * along + M @ along) ** 2) / d
     return FirstStep(float(1 - outside / total), float(aligned / total))
+
+
+def sampled_step(teacher, n, noise=0.0):
+    """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, (len(n),): leading order in 1/d.
+
+    The signal of a neuron is Mŵ, M = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr M²/d; each coordinate has noise of variance
+    (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if M = 0.
+    n : sample sizes, 1-D, > 0.   noise : standard deviation of the label noise, >= 0.
+    """
+    n, noise = np.asarray(n, float), number("noise", noise, least=0)
+    for size in n:
+        number("n", float(size), above=0)
+    b, inner = teacher.weights, teacher.reduced
+    V, k = inner.directions, inner.d
+    M = V.T @ (b[:, None] * V) / (2 * np.pi)
+    signal = np.sum(M**2) / teacher.d
+    variance = (b @ kernel(V, V) @ b + noise**2) / (4 * n)
+    return (signal + k * variance) / (signal + teacher.d * variance)
 
 
 def covering(m):

@@ -1,4 +1,4 @@
-"""Two-layer ReLU teachers, and the kernel of ReLU neurons in closed form (the ground of three-stage training).
+"""Two-layer ReLU teachers, and the exact loss of a student by closed-form kernels (the ground of three-stage training).
 
 Without its 0th and 1st Hermite parts the ReLU has E σ(wᵀx) σ(pᵀx) = ‖w‖‖p‖ h(cos), h(c) = (√(1 - c²) + c asin c - 1)/2π
 (arc-cosine kernels, Cho & Saul 2009). h is even: a direction is recovered up to its sign.
@@ -12,15 +12,19 @@ import numpy as np
 
 from .checks import number, whole
 
+BOTH = (0, 1)  # the Hermite parts that preprocessing removes
 _TINY = 1e-300
+_PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """A two-layer ReLU network to be recovered.
+    """A two-layer ReLU network to be recovered: f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx).
 
-    directions : (r, d), unit rows w⋆_k.   weights : (r,), non-zero a⋆_k of either sign.
-    Raises ValueError for other shapes, rows that are not unit vectors, linearly dependent rows or a weight 0.
+    directions : (r, d), unit rows w⋆_k, no two of them on one line; r may exceed d.
+    weights : (r,), a⋆_k of either sign, not 0. A neuron's norm belongs to its weight: see `network`.
+    Raises ValueError for other shapes, rows that are not unit vectors, two rows on one line (no student could tell
+    them apart) or a weight 0.
     """
 
     directions: np.ndarray
@@ -28,12 +32,14 @@ class Teacher:
 
     def __post_init__(self):
         V, b = np.asarray(self.directions, float), np.asarray(self.weights, float)
-        if V.ndim != 2 or b.shape != V.shape[:1]:
+        if V.ndim != 2 or not V.size or b.shape != V.shape[:1]:
             raise ValueError(f"directions {V.shape} and weights {b.shape}: must be (r, d) and (r,)")
         if not np.allclose(np.linalg.norm(V, axis=1), 1.0):
             raise ValueError("directions: every row must be a unit vector")
-        if np.linalg.matrix_rank(V) < len(V):
-            raise ValueError("directions: rows must be linearly independent")
+        cosines = np.abs(np.triu(V @ V.T, 1))
+        if cosines.max() >= 1 - _PARALLEL:
+            i, j = np.unravel_index(cosines.argmax(), cosines.shape)
+            raise ValueError(f"directions: rows {i} and {j} lie on one line; merge them into one neuron")
         if not np.all(np.isfinite(b)) or np.any(b == 0):
             raise ValueError(f"weights = {b}: must be finite and not 0")
         object.__setattr__(self, "directions", V)
@@ -41,22 +47,53 @@ class Teacher:
 
     @property
     def r(self):
+        """Number of neurons."""
         return self.directions.shape[0]
 
     @property
     def d(self):
+        """Number of inputs."""
         return self.directions.shape[1]
 
     @property
     def basis(self):
-        """Orthonormal rows that span the target subspace, (r, d)."""
-        return np.linalg.qr(self.directions.T)[0].T
+        """Orthonormal rows that span the target subspace, (dimension of the subspace, d)."""
+        _, sizes, rows = np.linalg.svd(self.directions, full_matrices=False)
+        return rows[sizes > 1e-10 * sizes[0]]
+
+    @property
+    def separation(self):
+        """Smallest angle between two of the lines, degrees; 90 for a single one."""
+        cosines = np.abs(np.triu(self.directions @ self.directions.T, 1))
+        return float(np.degrees(np.arccos(cosines.max())))
+
+    @property
+    def reduced(self):
+        """The same teacher in the coordinates of its own subspace: d is its dimension."""
+        return Teacher(self.directions @ self.basis.T, self.weights)
+
+
+def network(W, a):
+    """The Teacher Σ_k a_k ReLU(w_kᵀx) of any norms: rows of W (r, d) scaled to 1, their norms put into a (r,).
+
+    Raises ValueError as `Teacher`, and for a row of zeros.
+    """
+    W = np.asarray(W, float)
+    norms = np.linalg.norm(W, axis=-1)
+    if not np.all(norms > 0):
+        raise ValueError("W: every row must differ from 0")
+    return Teacher(W / norms[..., None], np.asarray(a, float) * norms)
+
+
+def mixed_signs(r):
+    """1, -1, 1, 1, 1, -1, 1, 1, ...: (r,)."""
+    return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
 
 
 def random_teacher(d, r, rng, weights=None, correlation=0.0):
     """A teacher with r directions in a uniformly random subspace, every two of them at cosine `correlation`.
 
-    weights : (r,), default 1, -1, 1, 1, 1, -1, 1, 1, ... (mixed signs)
+    weights : (r,), default `mixed_signs`
     Raises ValueError for r > d or a correlation outside (-1/(r - 1), 1).
     """
     d, r = whole("d", d, 1), whole("r", r, 1)
@@ -67,36 +104,108 @@ def random_teacher(d, r, rng, weights=None, correlation=0.0):
         raise ValueError(f"correlation = {correlation}: must lie above -1/(r - 1) and below 1")
     V = np.linalg.qr(rng.standard_normal((d, r)))[0].T
     mix = np.linalg.cholesky((1 - correlation) * np.eye(r) + correlation * np.ones((r, r)))
-    signs = np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
-    return Teacher(mix @ V, signs if weights is None else weights)
+    return Teacher(mix @ V, mixed_signs(r) if weights is None else weights)
 
 
-def kernel(W, P, preprocess=True):
-    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W and p_j of P, (len(W), len(P)).
+def fan_teacher(d, degrees, weights=None):
+    """A teacher whose lines lie in the plane of the first two coordinates, at the given angles in degrees, (r,).
 
-    σ is the ReLU without its 0th and 1st Hermite parts, or the plain ReLU with preprocess=False.
+    weights : (r,), default `mixed_signs`.   r may exceed 2.   Raises ValueError for d < 2 or two equal lines.
     """
-    (norms, _), (others, _), h, _, _ = kernel_parts(W, P, preprocess)
-    return norms[:, None] * h * others
+    whole("d", d, 2)
+    angles = np.radians(np.asarray(degrees, float))
+    V = np.zeros((len(angles), d))
+    V[:, 0], V[:, 1] = np.cos(angles), np.sin(angles)
+    return Teacher(V, mixed_signs(len(V)) if weights is None else weights)
+
+
+def scattered_teacher(d, r, rng, dimension=None, weights=None):
+    """A teacher with r independent uniformly random directions in the span of the first `dimension` coordinates.
+
+    dimension : from 1 to d, default d.   weights : (r,), default `mixed_signs`.
+    """
+    d, r = whole("d", d, 1), whole("r", r, 1)
+    k = d if dimension is None else whole("dimension", dimension, 1)
+    if k > d:
+        raise ValueError(f"dimension = {k}: must be at most d = {d}")
+    V = np.pad(rng.standard_normal((r, k)), ((0, 0), (0, d - k)))
+    return Teacher(polar(V)[1], mixed_signs(r) if weights is None else weights)
+
+
+class Population:
+    """Loss, gradient and second-layer system of a teacher, exact averages over x ~ N(0, I_d).
+
+    removed : the Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at
+        every moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
+
+    a (..., m) and W (..., m, d) may hold several networks along leading axes.
+    """
+
+    smooth = True
+
+    def __init__(self, teacher, removed=BOTH):
+        self.teacher, self.d, self.removed = teacher, teacher.d, _parts(removed)
+        b = teacher.weights
+        self.start = float(b @ kernel(teacher.directions, teacher.directions, removed) @ b)
+
+    def loss(self, a, W):
+        """E(f - f⋆)² at second layer a (..., m) and first layer W (..., m, d)."""
+        return self.gradient(a, W)[0]
+
+    def gradient(self, a, W):
+        """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
+        m, V, b = a.shape[-1], self.teacher.directions, self.teacher.weights
+        P = np.concatenate([W, np.broadcast_to(V, (*W.shape[:-2], *V.shape))], axis=-2)
+        u = np.concatenate([a, np.broadcast_to(-b, (*a.shape[:-1], len(b)))], axis=-1)
+        (norms, units), (others, _), h, slope, rest = kernel_parts(W, P, self.removed)
+        h *= norms[..., :, None]
+        h *= others[..., None, :]
+        field = _times(h, u)
+        loss = np.vecdot(a, field + _times(h[..., m:], u[..., m:])) + self.start
+        # ∂(‖w‖‖p‖h(c))/∂w = (h - c h')‖p‖ w/‖w‖ + h' p
+        by_first = units * _times(rest, u * others)[..., None]
+        by_first += slope @ (u[..., None] * P)
+        return loss[()], 2 * field, 2 * a[..., None] * by_first
+
+    def normal_equations(self, W):
+        """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
+        K = kernel(W, np.concatenate([W, self.teacher.directions]), self.removed)
+        return K[:, : len(W)], K[:, len(W) :] @ self.teacher.weights
+
+
+def kernel(W, P, removed=BOTH):
+    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W and p_j of P, (len(W), len(P)); σ is the ReLU without `removed`."""
+    (norms, _), (others, _), h, _, _ = kernel_parts(W, P, _parts(removed))
+    return norms[..., :, None] * h * others[..., None, :]
 
 
 def polar(W):
-    norms = np.maximum(np.linalg.norm(W, axis=1), _TINY)
-    return norms, W / norms[:, None]
+    """Norms (...,) and unit vectors (..., d) of the rows of W (..., d)."""
+    norms = np.maximum(np.sqrt(np.vecdot(W, W)), _TINY)
+    return norms, W / norms[..., None]
 
 
-def kernel_parts(W, P, preprocess=True):
+def kernel_parts(W, P, removed=BOTH):
     """(norms, units) of W and of P; then h, h' and h - c h' at all cosines c."""
     first, second = polar(W), polar(P)
-    cosine = np.clip(first[1] @ second[1].T, -1.0, 1.0)
+    cosine = np.clip(first[1] @ second[1].mT, -1.0, 1.0)
     # Rounding c near ±1 costs √(1 - c²) half its digits, but h and (h - c h')ŵ + h'p̂ only their last ones.
-    sine = np.sqrt((1 - cosine) * (1 + cosine))
+    rest = np.sqrt((1 - cosine) * (1 + cosine))
     slope = np.arcsin(cosine)
-    if preprocess:
-        rest = sine - 1
-    else:
+    if 0 in removed:
+        rest -= 1
+    if 1 not in removed:
         slope += np.pi / 2
-        rest = sine
     rest /= 2 * np.pi
     slope /= 2 * np.pi
     return first, second, rest + cosine * slope, slope, rest
+
+
+def _times(matrices, vectors):
+    return (matrices @ vectors[..., None])[..., 0]
+
+
+def _parts(removed):
+    if not isinstance(removed, tuple) or not set(removed) <= set(BOTH):
+        raise ValueError(f"removed = {removed!r}: must be (0, 1), (0,), (1,) or ()")
+    return removed

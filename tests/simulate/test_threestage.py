@@ -17,12 +17,12 @@ def teacher(rng):
     return relu.random_teacher(7, 3, rng, correlation=0.3)
 
 
-@pytest.mark.parametrize("preprocess", [True, False])
-def test_loss_is_the_quadratic_form_of_the_kernel(rng, teacher, preprocess):
-    system = threestage.Population(teacher, preprocess)
+@pytest.mark.parametrize("removed", [(0, 1), (0,), (1,), ()])
+def test_loss_is_the_quadratic_form_of_the_kernel(rng, teacher, removed):
+    system = threestage.Population(teacher, removed)
     a, W = rng.standard_normal(5), rng.standard_normal((5, 7))
     u, P = np.append(a, -teacher.weights), np.vstack([W, teacher.directions])
-    assert system.loss(a, W) == pytest.approx(u @ relu.kernel(P, P, preprocess) @ u, rel=1e-12)
+    assert system.loss(a, W) == pytest.approx(u @ relu.kernel(P, P, removed) @ u, rel=1e-12)
     assert system.loss(teacher.weights, teacher.directions) == pytest.approx(0, abs=1e-14)
     K, k = system.normal_equations(W)
     assert system.loss(a, W) == pytest.approx(a @ K @ a - 2 * a @ k + system.start, rel=1e-12)
@@ -37,14 +37,14 @@ def check_gradient(system, a, W, rng, rel=1e-6):
         assert da @ by_second + np.sum(dW * by_first) == pytest.approx(slope, rel=rel)
 
 
-@pytest.mark.parametrize("preprocess", [True, False])
-def test_population_gradient_against_differences(rng, teacher, preprocess):
-    system = threestage.Population(teacher, preprocess)
+@pytest.mark.parametrize("removed", [(0, 1), (0,), (1,), ()])
+def test_population_gradient_against_differences(rng, teacher, removed):
+    system = threestage.Population(teacher, removed)
     check_gradient(system, rng.standard_normal(5), rng.standard_normal((5, 7)), rng)
 
 
 def test_empirical_gradient_against_differences(rng, teacher):
-    system = threestage.Empirical(teacher, 60, rng)
+    system = threestage.sample(teacher, 60, rng)
     a, W = rng.standard_normal(5), rng.standard_normal((5, 7))
     check_gradient(system, a, W, rng, rel=1e-3)  # the loss has kinks, which the differences may cross
     K, k = system.normal_equations(W)
@@ -72,7 +72,7 @@ def test_a_neuron_of_length_zero_is_harmless(rng, teacher):
 def test_samples_approach_the_population(rng, teacher):
     a, W = rng.standard_normal(4), rng.standard_normal((4, 7))
     exact = threestage.Population(teacher).gradient(a, W)
-    draws = [threestage.Empirical(teacher, 20_000, key(1, t)).gradient(a, W) for t in range(12)]
+    draws = [threestage.sample(teacher, 20_000, key(1, t)).gradient(a, W) for t in range(12)]
     for k, expected in enumerate(exact):
         samples = np.array([draw[k] for draw in draws]).reshape(12, -1)
         error = samples.std(axis=0, ddof=1) / np.sqrt(12)
@@ -84,13 +84,14 @@ def test_first_step_finds_the_subspace_and_preprocessing_prevents_collapse(rng):
     teacher = relu.random_teacher(200, 3, rng)
     a, W = threestage.initialise(200, 40, rng)
     energy, directions = {}, {}
-    for preprocess in (True, False):
-        step = threestage.first_step(threestage.Population(teacher, preprocess), a, W)
+    for removed in ((0, 1), (0,), (1,)):
+        step = threestage.first_step(threestage.Population(teacher, removed), a, W)
         assert np.mean(np.sum(step**2, axis=1)) == pytest.approx(1)
-        energy[preprocess] = threestage.subspace_energy(step, teacher)
-        directions[preprocess] = threestage.effective_directions(step)
-    assert energy[True] > 0.99
-    assert directions[True] > 2 and directions[False] < 1.35
+        energy[removed] = threestage.subspace_energy(step, teacher)
+        directions[removed] = threestage.effective_directions(step)
+    assert energy[0, 1] > 0.99 and directions[0, 1] > 2
+    assert directions[(0,)] < 1.05  # the linear part collapses them onto one line
+    assert energy[(1,)] < 0.1  # the mean keeps each where it was
     assert threestage.subspace_energy(W, teacher) < 0.1
 
 
@@ -139,6 +140,66 @@ def test_gradient_descent_arrives_where_quasi_newton_does(rng, teacher):
         assert threestage.weighted_angle(end.a, end.W, teacher) == pytest.approx(angle, rel=0.1)
 
 
+def test_several_gradient_descents_at_once_are_those_one_by_one(teacher):
+    system = threestage.Population(teacher)
+    starts = [threestage.planted(teacher, 4, 0.5, key(9, t)) for t in range(3)]
+    a, W = (np.array(part) for part in zip(*starts, strict=True))
+    together = threestage.descend(system, a, W, 3e-3, "gradient", limit=50)
+    assert together.loss.shape == together.converged.shape == (3,)
+    for t, start in enumerate(starts):
+        alone = threestage.descend(system, *start, 3e-3, "gradient", limit=50)
+        np.testing.assert_allclose(together.W[t], alone.W, rtol=1e-9, atol=1e-12)
+
+
+def test_unequal_decay_acts_like_its_geometric_mean(rng, teacher):
+    system, start = threestage.Population(teacher), threestage.planted(teacher, 6, 0.3, rng)
+    same = threestage.descend(system, *start, 2e-3)
+    unequal = threestage.descend(system, *start, (4e-3, 1e-3), tolerance=1e-8)
+    assert unequal.loss == pytest.approx(same.loss, rel=1e-4)
+    ratio = np.abs(unequal.a) / np.linalg.norm(unequal.W, axis=1)
+    np.testing.assert_allclose(ratio[np.abs(unequal.a) > 1e-3], 0.5, rtol=1e-3)
+
+
+def test_a_second_layer_kept_nonnegative(rng):
+    teacher = relu.random_teacher(6, 2, rng, weights=[1.0, -1.0])
+    system = threestage.Population(teacher)
+    a, W = threestage.initialise(6, 5, rng, 0.5)
+    end = threestage.descend(system, a, W, 1e-3, nonnegative=True)
+    assert np.all(end.a >= 0) and end.converged
+    assert end.loss > 0.5 * theory.threestage.missing_loss(teacher)
+    positive = relu.Teacher(teacher.directions, [1.0, 1.0])
+    assert threestage.descend(threestage.Population(positive), a, W, 1e-4, nonnegative=True).loss < 1e-5
+
+
+def test_samples_of_ones_own(rng, teacher):
+    X = rng.standard_normal((60, 7))
+    y = 3 + X @ np.arange(7) + np.abs(X @ teacher.directions.T) @ teacher.weights / 2
+    own, drawn = threestage.Empirical(X, y), threestage.sample(teacher, 60, key(0))
+    assert own.teacher is None and own.n == 60 and own.d == 7
+    a, W = threestage.balance(teacher.weights, teacher.directions)
+    assert own.loss(a, W) == pytest.approx(0, abs=1e-20)
+    np.testing.assert_allclose(own.predict(a, W, X), y, rtol=1e-10)
+    run = threestage.train(own, 6, rng, RIDGES[:1])
+    assert np.mean((own.predict(*run.final, X) - y) ** 2) == pytest.approx(run.descents[-1].loss, rel=1e-9)
+    assert drawn.loss(a, W) == pytest.approx(0, abs=1e-20)
+
+
+def test_test_loss_is_the_error_on_fresh_samples(rng, teacher):
+    system = threestage.sample(teacher, 80, rng, noise=0.3)
+    a, W = rng.standard_normal(4), rng.standard_normal((4, 7))
+    X = rng.standard_normal((400_000, 7))
+    error = (system.predict(a, W, X) - np.maximum(X @ teacher.directions.T, 0) @ teacher.weights) ** 2
+    assert system.test_loss(a, W) == pytest.approx(error.mean(), abs=5 * error.std() / np.sqrt(len(X)))
+    assert system.start > threestage.sample(teacher, 80, key(0)).start  # same inputs, no noise
+
+
+def test_descent_on_samples_stops_when_it_has_settled(rng, teacher):
+    system = threestage.sample(teacher, 300, rng)
+    run = threestage.train(system, 6, rng, [1e-2, 1e-3], limit=1500)
+    assert all(end.converged and end.evaluations < 1500 for end in run.descents)
+    assert not threestage.descend(system, *run.fitted, 1e-2, limit=20).converged
+
+
 def test_descent_reports_that_it_did_not_converge_and_is_watched(rng, teacher):
     seen = []
     for method in threestage.METHODS:
@@ -168,6 +229,22 @@ def test_angles_are_exact_when_tiny():
     assert list(nearest[:2]) == [1, 0]
 
 
+def test_covering_angle():
+    rng = key(11)
+    plane = relu.fan_teacher(5, [10, 80])
+    W = np.pad(np.array([[1.0, 0], [0, -2], [-1, 1]]), ((0, 0), (0, 3)))
+    W[:, 4] = 0.3  # what lies outside the subspace is not seen
+    assert threestage.covering(W, plane) == pytest.approx(45)
+    turns = rng.uniform(0, np.pi, 40)
+    W = np.pad(np.column_stack([np.cos(turns), np.sin(turns)]), ((0, 0), (0, 3)))
+    probes = np.linspace(0, np.pi, 20_001)
+    far = np.arccos(np.abs(np.cos(probes[:, None] - turns)).max(axis=1)).max()
+    assert threestage.covering(W, plane) == pytest.approx(np.degrees(far), rel=1e-3)
+    space = relu.random_teacher(6, 3, rng)
+    assert threestage.covering(space.basis, space) == pytest.approx(np.degrees(np.arccos(3**-0.5)), rel=0.02)
+    assert threestage.covering(W, relu.Teacher(np.eye(1, 5), [1.0])) == 0
+
+
 def test_planted_start_without_spread_is_the_teacher(rng, teacher):
     assert threestage.Population(teacher).loss(*threestage.planted(teacher, 8, 0.0, rng)) == pytest.approx(0, abs=1e-14)
 
@@ -176,7 +253,7 @@ def test_same_key_same_training():
     def run():
         rng = key(3)
         teacher = relu.random_teacher(6, 2, rng)
-        return threestage.train(threestage.Empirical(teacher, 60, rng), 6, rng, RIDGES[:1])
+        return threestage.train(threestage.sample(teacher, 60, rng), 6, rng, RIDGES[:1])
 
     np.testing.assert_array_equal(run().final[1], run().final[1])
 
@@ -184,14 +261,12 @@ def test_same_key_same_training():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: relu.Teacher(np.ones((2, 3)), [1.0, 1.0]), "unit vector"),
-        (lambda: relu.Teacher(np.eye(2, 3), [1.0]), r"\(r, d\)"),
-        (lambda: relu.Teacher(np.eye(3)[[0, 0]], [1.0, 1.0]), "linearly independent"),
-        (lambda: relu.Teacher(np.eye(2, 3), [1.0, 0.0]), "not 0"),
-        (lambda: relu.random_teacher(3, 4, key(0)), "r = 4"),
-        (lambda: relu.random_teacher(6, 3, key(0), correlation=-0.5), "correlation"),
-        (lambda: relu.random_teacher(6, 3, key(0), correlation=1.0), "correlation"),
-        (lambda: threestage.Empirical(relu.random_teacher(6, 2, key(0)), 7, key(0)), "n = 7"),
+        (lambda: threestage.sample(relu.random_teacher(6, 2, key(0)), 7, key(0)), "n = 7"),
+        (lambda: threestage.sample(relu.random_teacher(6, 2, key(0)), 9, key(0), noise=-1.0), "noise"),
+        (lambda: threestage.Empirical(np.ones((9, 2)), np.ones(8)), r"must be \(n, d\) and \(n,\)"),
+        (lambda: threestage.Empirical(np.ones((9, 2)), np.full(9, np.nan)), "finite"),
+        (lambda: threestage.train(threestage.Population(relu.random_teacher(6, 4, key(0))), 3, key(0), ()), "m = 3"),
+        (lambda: descend(method="gradient", nonnegative=True), "nonnegative"),
         (lambda: threestage.initialise(5, 0, key(0)), "m = 0"),
         (lambda: threestage.initialise(5, 3, key(0), scale=0), "scale"),
         (lambda: threestage.planted(relu.random_teacher(6, 3, key(0)), 2, 0.1, key(0)), "m = 2"),

@@ -25,3 +25,80 @@ def test_missing_direction_is_what_is_left_without_it(rng, teacher):
     assert theory.threestage.missing_loss(teacher) == pytest.approx(min(left), rel=1e-10)
     orthogonal = relu.random_teacher(7, 3, rng)
     assert theory.threestage.missing_loss(orthogonal) == pytest.approx(0.25 - 0.5 / np.pi, rel=1e-12)
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [2.0, -0.3]])
+@pytest.mark.parametrize("degrees", [25, 90])
+def test_minimum_does_not_depend_on_the_space_around(degrees, weights):
+    fans = [relu.fan_teacher(d, [0, degrees], weights) for d in (2, 9)]
+    near, far = (theory.threestage.minimum(fan, [1e-3, 1e-4]) for fan in fans)
+    for part in ("loss", "penalty", "angle"):
+        np.testing.assert_allclose(getattr(near, part), getattr(far, part), rtol=1e-9, atol=1e-12)
+    assert near.loss[0] == pytest.approx(100 * near.loss[1])
+
+
+@pytest.mark.parametrize("removed", [(0, 1), (0,), (1,), ()])
+@pytest.mark.parametrize(("d", "r", "correlation"), [(40, 4, 0.0), (60, 3, 0.5)])
+def test_first_step_against_many_neurons(d, r, correlation, removed):
+    rng = key(3)
+    teacher = relu.random_teacher(d, r, rng, correlation=correlation)
+    a, W = np.ones((3000, 20)), 1e-3 * unit_rows(rng.standard_normal((3000, 20, d)))
+    W = threestage.first_step(threestage.Population(teacher, removed), a * 1e-3, W).reshape(-1, d)
+    predicted = theory.threestage.first_step(teacher, removed)
+    along = teacher.weights @ teacher.directions
+    aligned = np.sum((W @ along) ** 2) / np.sum(W**2) / (along @ along)
+    tolerance = 0.03 if removed == (0, 1) else 0.01  # of the smaller share: the next order in 1/d, and the draw
+    found = threestage.subspace_energy(W, teacher)
+    assert 1 - found == pytest.approx(1 - predicted.subspace, rel=4 * tolerance, abs=2e-4)
+    if removed != (0, 1):
+        assert aligned == pytest.approx(predicted.linear, rel=6 * tolerance)
+
+
+def unit_rows(W):
+    return W / np.linalg.norm(W, axis=-1, keepdims=True)
+
+
+def test_first_step_limits():
+    teacher = relu.random_teacher(100_000, 4, key(0))
+    both, linear = (theory.threestage.first_step(teacher, removed) for removed in ((), (0,)))
+    assert both.linear == pytest.approx(0.25 / (0.25 + 1 / np.pi**2), rel=1e-4)  # Σa⋆ = 2, ‖Σa⋆w⋆‖ = 2
+    assert linear == pytest.approx((1, 1), abs=1e-4)
+    assert theory.threestage.first_step(teacher, (1,)).subspace == pytest.approx(0, abs=1e-3)
+    assert theory.threestage.first_step(teacher).subspace == pytest.approx(1, abs=1e-4)
+
+
+def test_first_step_on_samples_against_simulation():
+    d, n = 60, 2 * 60**2
+    for noise in (0.0, 0.5):
+        teacher, found = relu.random_teacher(d, 2, key(5), weights=[1.0, -0.5], correlation=0.3), []
+        for s in range(8):
+            system = threestage.sample(teacher, n, key(6, s), noise)
+            W = threestage.first_step(system, *threestage.initialise(d, 40, key(7, s)))
+            found.append(threestage.subspace_energy(W, teacher))
+        assert np.mean(found) == pytest.approx(theory.threestage.sampled_step(teacher, [n], noise)[0], rel=0.1)
+
+
+def test_first_step_on_samples_limits():
+    teacher = relu.random_teacher(50, 3, key(0), correlation=0.2)
+    n = np.array([10.0, 1e3, 1e12])
+    share = theory.threestage.sampled_step(teacher, n)
+    assert np.all(np.diff(share) > 0) and share[0] < 0.1 and share[-1] == pytest.approx(1, abs=1e-6)
+    power = threestage.Population(teacher).start
+    noisy = theory.threestage.sampled_step(teacher, 2 * n, np.sqrt(power))
+    assert noisy == pytest.approx(share, rel=1e-12)  # noise as strong as the target costs half the samples
+    alternating = relu.fan_teacher(50, [0, 45, 90, 135], [1.0, -1.0, 1.0, -1.0])
+    assert theory.threestage.sampled_step(alternating, n) == pytest.approx(2 / 50, rel=1e-9)
+    with pytest.raises(ValueError, match="noise = -1"):
+        theory.threestage.sampled_step(teacher, n, -1.0)
+    with pytest.raises(ValueError, match="n = 0"):
+        theory.threestage.sampled_step(teacher, [0.0])
+
+
+def test_covering_angle_of_random_lines_in_a_plane():
+    rng = key(4)
+    for m in (1, 2, 7):
+        lines = np.sort(rng.uniform(0, 180, (20_000, m)), axis=1)
+        gaps = np.diff(np.hstack([lines, lines[:, :1] + 180]), axis=1)
+        assert theory.threestage.covering(m) == pytest.approx(gaps.max(axis=1).mean() / 2, rel=0.02)
+    with pytest.raises(ValueError, match="m = 0"):
+        theory.threestage.covering(0)

@@ -7,7 +7,8 @@ expansion        F against F_ℓ and against Gaussian features
 spectra          singular values and vectors of W and F
 rivals           kernel ridge regression
 directions       giant steps on targets with several directions
-threestage       training both layers, stage by stage
+threestage       training both layers, stage by stage, on the population or on samples
+landscape        plain gradient descent near the minimum, step by step
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
@@ -24,6 +25,7 @@ from . import (
     every_step,
     expansion,
     kept,
+    landscape,
     network,
     random_features,
     rivals,

@@ -61,10 +61,8 @@ def _plateaus(p, orders, redraws, moments, rng):
     ]
     known = [variates(p, now, now.y2[:, None]) for now in draws]
     if moments:
-        more = [
-            _moments(p, first.X2 @ unit, now, unit, ceil(max(orders))) for now, unit in zip(draws, units, strict=True)
-        ]
-        known = np.hstack([known, more])
+        top = ceil(max(orders))
+        known = np.hstack([known, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
     return np.mean(out, axis=0).T, np.mean(known, axis=0)
 
 

@@ -1,12 +1,8 @@
-"""Three-stage training of both layers (Zhou & Ge, NeurIPS 2024, arXiv 2406.01766): a system without randomness.
+"""Three-stage training of both layers (Zhou & Ge, NeurIPS 2024, arXiv 2406.01766), on the population or on samples.
 
 Teacher f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx), student f(x) = Σ_i a_i ReLU(w_iᵀx), x ~ N(0, I_d). Preprocessing takes the 0th
 and 1st Hermite parts out of the target; with an affine term α + βᵀx beside the student, fitted at every moment, they
-leave the student as well, and the population loss is a finite sum of arc-cosine kernels (Cho & Saul 2009):
-
-    L(a, W) = E(f - f⋆)² = Σ_ij u_i u_j ‖p_i‖ ‖p_j‖ h(cos(p_i, p_j)),   h(c) = (√(1 - c²) + c asin c - 1) / 2π,
-
-over all neurons p = (w, w⋆) with weights u = (a, -a⋆). h is even: a direction is recovered up to its sign.
+leave the student as well, and the population loss is a finite sum of arc-cosine kernels: a system without randomness.
 Training descends L + (λ/2)(‖a‖² + ‖W‖²).
 """
 
@@ -19,67 +15,41 @@ import numpy as np
 from scipy import linalg, optimize
 
 from ..checks import choice, number, whole
-from ..relu import kernel, kernel_parts, polar
+from ..relu import Population, polar
 
 METHODS = ("quasi-newton", "gradient")
 _MEMORY = 20  # pairs that L-BFGS keeps
-
-
-class Population:
-    """Loss, gradient and second-layer system of a teacher, in closed form.
-
-    preprocess=False keeps the 0th and 1st Hermite parts in teacher and student (plain ReLU).
-    """
-
-    def __init__(self, teacher, preprocess=True):
-        self.teacher, self.preprocess = teacher, preprocess
-        b = teacher.weights
-        self.start = float(b @ kernel(teacher.directions, teacher.directions, preprocess) @ b)
-
-    def loss(self, a, W):
-        """E(f - f⋆)² at second layer a (m,) and first layer W (m, d)."""
-        return self.gradient(a, W)[0]
-
-    def gradient(self, a, W):
-        """Loss with its gradients in a, (m,), and in W, (m, d)."""
-        m = len(a)
-        P = np.concatenate([W, self.teacher.directions])
-        u = np.concatenate([a, -self.teacher.weights])
-        (norms, units), (others, _), h, slope, rest = kernel_parts(W, P, self.preprocess)
-        h *= norms[:, None]
-        h *= others
-        field = h @ u
-        loss = a @ field + a @ (h[:, m:] @ u[m:]) + self.start
-        # ∂(‖w‖‖p‖h(c))/∂w = (h - c h')‖p‖ w/‖w‖ + h' p
-        by_first = 2 * a[:, None] * (units * (rest @ (u * others))[:, None] + slope @ (u[:, None] * P))
-        return float(loss), 2 * field, by_first
-
-    def normal_equations(self, W):
-        """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
-        K = kernel(W, np.concatenate([W, self.teacher.directions]), self.preprocess)
-        return K[:, : len(W)], K[:, len(W) :] @ self.teacher.weights
+_WINDOW = 40  # iterations over which a descent on samples must have stopped falling
+_SETTLED = 1e-3  # by more than this share
 
 
 class Empirical:
-    """The same system on n samples: mean squared residual after least squares on (1, x), without label noise.
+    """The same system on samples: mean squared residual after least squares on (1, x).
 
+    X : (n, d) inputs.   y : (n,) labels.   teacher : what made them, if it is known.
     The projection off (1, x) does to samples what preprocessing does to the population: what is left of a ReLU
-    feature is that of |wᵀx|/2. Raises ValueError for n <= d + 1, where the affine term fits anything.
+    feature is that of |wᵀx|/2. Raises ValueError for other shapes, numbers that are not finite, or n <= d + 1, where
+    the affine term fits anything.
     """
 
-    def __init__(self, teacher, n, rng):
-        d = teacher.d
-        if whole("n", n, 1) <= d + 1:
-            raise ValueError(f"n = {n}: must exceed d + 1 = {d + 1}, the parameters of the affine term")
-        self.teacher, self.n = teacher, n
-        self.X = rng.standard_normal((n, d))
-        self._affine = np.linalg.qr(np.column_stack([np.ones(n), self.X]))[0]
-        self.y = self._off_affine(np.abs(self.X @ teacher.directions.T) @ teacher.weights / 2)
-        self.start = float(self.y @ self.y / n)
+    smooth = False  # |wᵀx| has kinks, at which a minimum may lie
+
+    def __init__(self, X, y, teacher=None):
+        X, y = np.asarray(X, float), np.asarray(y, float)
+        if X.ndim != 2 or y.shape != X.shape[:1] or not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+            raise ValueError(f"X {X.shape} and y {y.shape}: must be (n, d) and (n,), finite")
+        self.n, self.d = X.shape
+        if self.n <= self.d + 1:
+            raise ValueError(f"n = {self.n}: must exceed d + 1 = {self.d + 1}, the parameters of the affine term")
+        self.X, self.labels, self.teacher = X, y, teacher
+        self._affine = np.linalg.qr(np.column_stack([np.ones(self.n), X]))[0]
+        self.y = self._off_affine(y)
+        self.start = float(self.y @ self.y / self.n)
 
     def loss(self, a, W):
-        """(1/n)‖f(X) - y‖² at second layer a (m,) and first layer W (m, d)."""
-        return self.gradient(a, W)[0]
+        """Mean squared residual at second layer a (m,) and first layer W (m, d)."""
+        residual = self._off_affine(np.abs(self.X @ W.T) @ (a / 2)) - self.y
+        return float(residual @ residual / self.n)
 
     def gradient(self, a, W):
         """Loss with its gradients in a, (m,), and in W, (m, d)."""
@@ -94,8 +64,34 @@ class Empirical:
         F = self._off_affine(np.abs(self.X @ W.T) / 2)
         return F.T @ F / self.n, F.T @ self.y / self.n
 
+    def predict(self, a, W, X):
+        """The network's output at inputs X (k, d), affine term included: (k,)."""
+        constant, linear = self._affine_term(a, W)
+        return np.abs(X @ W.T) @ (a / 2) + X @ linear + constant
+
+    def test_loss(self, a, W):
+        """E(f - f⋆)² over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
+        constant, linear = self._affine_term(a, W)
+        V, b = self.teacher.directions, self.teacher.weights
+        lengths = a @ np.linalg.norm(W, axis=1) - b @ np.linalg.norm(V, axis=1)
+        off = constant + lengths / np.sqrt(2 * np.pi)  # E|wᵀx|/2 = ‖w‖/√(2π)
+        return float(Population(self.teacher).loss(a, W) + off**2 + np.sum((linear - b @ V / 2) ** 2))
+
+    def _affine_term(self, a, W):
+        rest = self.labels - np.abs(self.X @ W.T) @ (a / 2)
+        solution = np.linalg.lstsq(np.column_stack([np.ones(self.n), self.X]), rest)[0]
+        return solution[0], solution[1:]
+
     def _off_affine(self, v):
         return v - self._affine @ (self._affine.T @ v)
+
+
+def sample(teacher, n, rng, noise=0.0):
+    """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0."""
+    number("noise", noise, least=0)
+    X = rng.standard_normal((whole("n", n, 1), teacher.d))
+    y = np.maximum(X @ teacher.directions.T, 0) @ teacher.weights
+    return Empirical(X, y + noise * rng.standard_normal(n) if noise else y, teacher)
 
 
 def initialise(d, m, rng, scale=1e-3):
@@ -126,64 +122,116 @@ def fit_second_layer(system, W, ridge):
 
 def balance(a, W):
     """(a, W) with |a_i| = ‖w_i‖ and the same network: the ReLU does not feel a_i/t, t w_i."""
-    t = np.sqrt(np.abs(a) / np.linalg.norm(W, axis=1))
-    return np.sign(a) * np.sqrt(np.abs(a) * np.linalg.norm(W, axis=1)), W * t[:, None]
+    t = np.sqrt(np.abs(a) / np.linalg.norm(W, axis=-1))
+    return np.sign(a) * np.sqrt(np.abs(a) * np.linalg.norm(W, axis=-1)), W * t[..., None]
 
 
 @dataclass(frozen=True, eq=False)
 class Descent:
     """Where descent on L + (λ/2)(‖a‖² + ‖W‖²) ended.
 
-    converged says whether the largest gradient entry fell to the tolerance; evaluations counts gradients.
+    converged : whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
+        objective fell by less than 0.1 % over the last 40 iterations.   evaluations : count of gradients.
+    loss and converged have the leading axes of a.
     """
 
     a: np.ndarray
     W: np.ndarray
-    loss: float
+    loss: np.ndarray
     evaluations: int
-    converged: bool
+    converged: np.ndarray
 
 
-def descend(system, a, W, ridge, method="quasi-newton", limit=2000, tolerance=None, step=1.0, watch=None):
+def descend(
+    system,
+    a,
+    W,
+    ridge,
+    method="quasi-newton",
+    limit=2000,
+    tolerance=None,
+    step=1.0,
+    watch=None,
+    nonnegative=False,
+):
     """Stage 3 at one λ: descend on both layers at once.
 
     Parameters
     ----------
     system : Population or Empirical
-    a, W : start, (m,) and (m, d)
-    ridge : λ >= 0
+    a, W : start, (m,) and (m, d); several starts along leading axes for "gradient" on the population
+    ridge : λ >= 0, or (λ of the second layer, λ of the first)
     method : "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`)
     limit : most iterations
     tolerance : largest gradient entry at which to stop; default 1e-4 λ, or 1e-10 for λ = 0
     watch : called as watch(a, W) after every iteration
+    nonnegative : keep a >= 0 ("quasi-newton" only)
     """
     choice("method", method, METHODS)
-    ridge, limit = number("ridge", ridge, least=0), whole("limit", limit, 1)
-    if W.ndim != 2 or a.shape != W.shape[:1] or W.shape[1] != system.teacher.d:
-        raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.teacher.d})")
-    tolerance = (1e-4 * ridge or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
+    decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
+    whole("limit", limit, 1)
+    if W.ndim < 2 or a.shape != W.shape[:-1] or W.shape[-1] != system.d:
+        raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.d})")
+    tolerance = (1e-4 * decay.min() or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
+    if method == "gradient":
+        if nonnegative:
+            raise ValueError('nonnegative: needs method = "quasi-newton"')
+        return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0), watch)
+    return _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative)
+
+
+def _slopes(system, a, W, decay):
+    loss, by_second, by_first = system.gradient(a, W)
+    return loss, by_second + decay[0] * a, by_first + decay[1] * W
+
+
+def _steepest(by_second, by_first):
+    return np.maximum(np.abs(by_second).max(axis=-1), np.abs(by_first).max(axis=(-2, -1)))
+
+
+def _gradient_descent(system, a, W, decay, limit, tolerance, step, watch):
+    for evaluations in range(limit + 1):
+        loss, by_second, by_first = _slopes(system, a, W, decay)
+        converged = _steepest(by_second, by_first) <= tolerance
+        if evaluations == limit or np.all(converged):
+            return Descent(a, W, loss, evaluations, converged)
+        a, W = a - step * by_second, W - step * by_first
+        if watch:
+            watch(a, W)
+
+
+def _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative):
     m, shape = len(a), W.shape
+    scale = np.repeat(decay, (m, W.size))
+    fell = []
 
     def split(x):
         return x[:m], x[m:].reshape(shape)
 
     def objective(x):
         loss, by_second, by_first = system.gradient(*split(x))
-        return loss + ridge / 2 * (x @ x), np.concatenate([by_second, by_first.ravel()]) + ridge * x
+        return loss + scale @ x**2 / 2, np.concatenate([by_second, by_first.ravel()]) + scale * x
 
-    x = np.concatenate([a, W.ravel()])
-    if method == "quasi-newton":
-        x, evaluations = _quasi_newton(objective, x, limit, tolerance, watch and (lambda x: watch(*split(x))))
-    else:
-        number("step", step, above=0)
-        evaluations = 0
-        while np.abs(slope := objective(x)[1]).max() > tolerance and evaluations < limit:
-            x = x - step * slope
-            evaluations += 1
-            if watch:
-                watch(*split(x))
-    converged = np.abs(objective(x)[1]).max() <= tolerance
-    return Descent(*split(x), system.loss(*split(x)), evaluations, bool(converged))
+    def settled():
+        return len(fell) > _WINDOW and fell[-1 - _WINDOW] - fell[-1] <= _SETTLED * abs(fell[-1])
+
+    def after(intermediate_result):
+        fell.append(intermediate_result.fun)
+        if watch:
+            watch(*split(intermediate_result.x))
+        if not system.smooth and settled():
+            raise StopIteration
+
+    bounds = [(0, None)] * m + [(None, None)] * W.size if nonnegative else None
+    options = {"maxiter": limit, "maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
+    x = np.concatenate([np.maximum(a, 0) if nonnegative else a, W.ravel()])
+    end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=bounds)
+    a, W = split(end.x)
+    _, by_second, by_first = _slopes(system, a, W, decay)
+    if nonnegative:
+        by_second = np.where(a > 0, by_second, np.minimum(by_second, 0))
+    converged = _steepest(by_second, by_first) <= tolerance or (not system.smooth and settled())
+    return Descent(a, W, system.loss(a, W), end.nfev, bool(converged))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +255,11 @@ def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2
 
     ridges : the λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
     fit_ridge : λ of stage 2.   limit : most iterations at each λ.
+    Raises ValueError for fewer neurons than the teacher has, where that is known: they cannot recover it.
     """
-    a, W = initialise(system.teacher.d, m, rng, scale)
+    if system.teacher is not None:
+        whole("m", m, system.teacher.r)
+    a, W = initialise(system.d, m, rng, scale)
     stages = [(a, W)]
     W = first_step(system, a, W)
     stages.append((a, W))
@@ -217,11 +268,14 @@ def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2
     return Training(*stages, np.array(ridges, float), anneal(system, a, W, ridges, method, limit))
 
 
-def anneal(system, a, W, ridges, method="quasi-newton", limit=2000, watch=None):
-    """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before."""
+def anneal(system, a, W, ridges, method="quasi-newton", limit=2000, **options):
+    """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
+
+    options : as for `descend`
+    """
     descents = []
     for ridge in ridges:
-        descents.append(descend(system, a, W, ridge, method, limit, watch=watch))
+        descents.append(descend(system, a, W, ridge, method, limit, **options))
         a, W = descents[-1].a, descents[-1].W
     return descents
 
@@ -254,8 +308,8 @@ def weighted_angle(a, W, teacher):
 
 
 def masses(a, W):
-    """|a_i|‖w_i‖, (m,). Weight decay on balanced layers is λ times their sum: a penalty that favours few neurons."""
-    return np.abs(a) * np.linalg.norm(W, axis=1)
+    """|a_i|‖w_i‖, (..., m). Weight decay on balanced layers is λ times their sum: it favours few neurons."""
+    return np.abs(a) * np.linalg.norm(W, axis=-1)
 
 
 def imbalance(a, W):
@@ -267,6 +321,22 @@ def imbalance(a, W):
 def subspace_energy(W, teacher):
     """Fraction of ‖W‖² inside the target subspace, in [0, 1]."""
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
+
+
+def covering(W, teacher, probes=20_000):
+    """Largest angle in degrees between a line of the target subspace and the nearest neuron's, seen in that subspace.
+
+    Exact in two dimensions or fewer; in more, the largest over `probes` fixed random lines, a little too small.
+    """
+    inside = polar(W @ teacher.basis.T)[1]
+    dimension = inside.shape[1]
+    if dimension == 1:
+        return 0.0
+    if dimension == 2:
+        turn = np.sort(np.arctan2(inside[:, 1], inside[:, 0]) % np.pi)
+        return float(np.degrees(np.diff(turn, append=turn[0] + np.pi).max() / 2))
+    lines = polar(np.random.default_rng(0).standard_normal((whole("probes", probes, 1), dimension)))[1]
+    return float(np.degrees(np.arccos(np.abs(lines @ inside.T).max(axis=1).min())))
 
 
 def effective_directions(W):
@@ -302,9 +372,3 @@ def recovered(a, W, teacher, degrees=5.0):
     angle, nearest = angles(W, teacher)
     near = np.where(angle <= degrees, masses(a, W), 0.0)
     return bool(np.all(np.bincount(nearest, near, teacher.r) >= np.abs(teacher.weights) / 2))
-
-
-def _quasi_newton(objective, x, limit, tolerance, watch):
-    options = {"maxiter": limit, "maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
-    end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", callback=watch, options=options)
-    return end.x, end.nfev

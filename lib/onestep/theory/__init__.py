@@ -12,7 +12,8 @@ spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
 rivals           levels of linear regression and kernels
 directions       what one giant step learns of several directions
-threestage       the minimum that training both layers ends in
+threestage       the first step's features, and the minimum that training both layers ends in
+landscape        its certificate, rates, stuck states and the count of signs
 """
 
 from . import (
@@ -22,6 +23,7 @@ from . import (
     every_step,
     expansion,
     first_batch,
+    landscape,
     quadrature,
     random_features,
     rivals,

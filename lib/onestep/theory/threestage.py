@@ -1,13 +1,71 @@
-"""Three-stage training, predicted: the minimum of the regularised loss as λ → 0, and the loss without one direction."""
+"""Three-stage training, predicted: what the first step leaves outside the subspace, and the minimum as λ → 0."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from ..relu import kernel, kernel_parts
+from ..checks import number, whole
+from ..relu import BOTH, kernel, kernel_parts
+
+
+class FirstStep(NamedTuple):
+    """Shares of the energy ‖W‖² after stage 1: inside the target subspace, and along Σ_k a⋆_k w⋆_k."""
+
+    subspace: float
+    linear: float
+
+
+def first_step(teacher, removed=BOTH):
+    """The `FirstStep` of a wide student from small weights, in expectation, as d = teacher.d grows.
+
+    A neuron moves along g = Σ_k a⋆_k ((h - c h')ŵ + h' w⋆_k) at c = ŵᵀw⋆_k, of order 1/√d. The mean, where it is not
+    `removed`, adds Σa⋆/2π along ŵ, the linear part Σa⋆w⋆/4 for all neurons alike. Without either, what lies outside is
+    right up to a share of order 1/d² of itself, what lies along Σ_k a⋆_k w⋆_k up to one of order 1/d; otherwise the
+    shares are right up to terms of order 1/d².
+    """
+    a, d, inner = teacher.weights, teacher.d, teacher.reduced
+    V, k = inner.directions, inner.d
+    mean = (0 not in removed) * a.sum() / (2 * np.pi)
+    linear = (1 not in removed) / 4 * a @ V
+    M = V.T @ (a[:, None] * V) / (2 * np.pi)
+    trace, square = np.trace(M), np.sum(M**2)  # of (1/2π) Σ a⋆ w⋆w⋆ᵀ
+    wick = (trace**2 + 2 * square) / (d * (d + 2))  # E (ŵᵀMŵ)²
+    quartic = (3 * trace**2 + 12 * square) / (8 * d * (d + 2) * (d + 4))
+    outside = mean**2 * (1 - k / d) - mean * trace / d + wick / 4 * (d - k) / (d + 4) + quartic
+    total = mean**2 + mean * trace / d + linear @ linear + square / d - 3 / 4 * wick + square / (d * (d + 2))
+    along = a @ V / np.linalg.norm(a @ V) if np.linalg.norm(a @ V) > 0 else np.zeros(k)
+    aligned = linear @ linear + np.sum((mean * along + M @ along) ** 2) / d
+    return FirstStep(float(1 - outside / total), float(aligned / total))
+
+
+def sampled_step(teacher, n, noise=0.0):
+    """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, (len(n),): leading order in 1/d.
+
+    The signal of a neuron is Mŵ, M = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr M²/d; each coordinate has noise of variance
+    (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if M = 0.
+    n : sample sizes, 1-D, > 0.   noise : standard deviation of the label noise, >= 0.
+    """
+    n, noise = np.asarray(n, float), number("noise", noise, least=0)
+    for size in n:
+        number("n", float(size), above=0)
+    b, inner = teacher.weights, teacher.reduced
+    V, k = inner.directions, inner.d
+    M = V.T @ (b[:, None] * V) / (2 * np.pi)
+    signal = np.sum(M**2) / teacher.d
+    variance = (b @ kernel(V, V) @ b + noise**2) / (4 * n)
+    return (signal + k * variance) / (signal + teacher.d * variance)
+
+
+def covering(m):
+    """Mean largest angle, degrees, between a line of the plane and the nearest of m independent random lines.
+
+    Half the largest of m spacings of a half turn: (180°/2m)(1 + 1/2 + ... + 1/m).
+    """
+    return float(90 / whole("m", m, 1) * np.sum(1 / np.arange(1, m + 1)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,23 +87,29 @@ def minimum(teacher, ridge):
     Moving each w⋆_k by δ_k/a⋆_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by qᵀδ, q_k = sign(a⋆_k) w⋆_k.
     With G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
     """
-    ridge, r = np.asarray(ridge, float), teacher.r
+    ridge, V = np.asarray(ridge, float), teacher.directions
+    move = pull(teacher) / 2
+    along = np.sum(move * V, axis=1, keepdims=True)
+    cost = np.sign(teacher.weights) @ along[:, 0]  # qᵀδ, per λ
+    size = np.abs(teacher.weights).sum()
+    angle = np.degrees(np.linalg.norm(move - along * V, axis=1).sum() / size)
+    return Minimum(ridge**2 / 2 * cost, size - ridge * cost, ridge * angle)
+
+
+def pull(teacher):
+    """G⁻¹q of `minimum`, (r, d): minus twice the moves δ_k per λ."""
     V = teacher.directions @ teacher.basis.T
+    r, k = V.shape
     _, _, _, slope, rest = kernel_parts(V, V)
     cosine = V @ V.T
     # ∂²‖w‖‖v‖h(c)/∂w∂vᵀ = (h - c h') ŵv̂ᵀ + h' I + h'' (v̂ - cŵ)(ŵ - cv̂)ᵀ; the last term vanishes for w = v
     curve = 1 / (2 * np.pi * np.sqrt(1 - (cosine - np.eye(r)) ** 2))
     ahead = V[None, :, :] - cosine[:, :, None] * V[:, None, :]
     back = V[:, None, :] - cosine[:, :, None] * V[None, :, :]
-    G = np.einsum("kl,ki,lj->kilj", rest, V, V) + np.einsum("kl,ij->kilj", slope, np.eye(r))
+    G = np.einsum("kl,ki,lj->kilj", rest, V, V) + np.einsum("kl,ij->kilj", slope, np.eye(k))
     G += np.einsum("kl,kli,klj->kilj", curve, ahead, back)
     q = (np.sign(teacher.weights)[:, None] * V).ravel()
-    move = linalg.solve(G.reshape(r * r, r * r), q, assume_a="pos") / 2
-    size = np.abs(teacher.weights).sum()
-    steps = move.reshape(r, r)
-    sideways = steps - np.sum(steps * V, axis=1, keepdims=True) * V
-    angle = np.degrees(np.linalg.norm(sideways, axis=1).sum() / size)
-    return Minimum(ridge**2 / 2 * (q @ move), size - ridge * (q @ move), ridge * angle)
+    return linalg.solve(G.reshape(r * k, r * k), q, assume_a="pos").reshape(r, k) @ teacher.basis
 
 
 def missing_loss(teacher):

@@ -1,0 +1,151 @@
+"""The local landscape of three-stage training, measured: plain gradient descent followed step by step.
+
+Several networks descend at once: second layers a (B, m) and first layers W (B, m, d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..checks import number, whole
+from ..relu import Population
+from .replicates import key
+from .threestage import balance, descend, train
+
+_SMALL = 1e-9  # second-layer weight of a neuron that a jolt may revive
+
+
+@dataclass(frozen=True, eq=False)
+class Trail:
+    """What gradient descent on L_λ = L + (λ/2)(‖a‖² + ‖W‖²) passed, at k of its steps.
+
+    steps : (k,).   objective, slope, loss : (k, B), L_λ, ‖∇L_λ‖² and L.   a, W : (k, B, m) and (k, B, m, d).
+    """
+
+    steps: np.ndarray
+    objective: np.ndarray
+    slope: np.ndarray
+    loss: np.ndarray
+    a: np.ndarray
+    W: np.ndarray
+
+    def exponent(self, first, last):
+        """p of ‖∇L_λ‖² ~ L^p between two of its steps, one for each network, (B,)."""
+        chosen = (self.steps >= first) & (self.steps <= last)
+        x, y = np.log(self.loss[chosen]), np.log(self.slope[chosen])
+        x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+        return np.sum(x * y, axis=0) / np.sum(x**2, axis=0)
+
+
+def survey(system, a, W, ridge):
+    """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,)."""
+    loss, by_second, by_first = system.gradient(a, W)
+    decay = ridge / 2 * (np.sum(a**2, axis=-1) + np.sum(W**2, axis=(-2, -1)))
+    slope = np.sum((by_second + ridge * a) ** 2, axis=-1) + np.sum((by_first + ridge * W) ** 2, axis=(-2, -1))
+    return loss + decay, slope, loss
+
+
+def follow(system, a, W, ridge, marks, step=1.0):
+    """The `Trail` of plain gradient descent at λ = ridge, at the steps `marks`, whole numbers >= 0, increasing."""
+    marks = np.array([whole("marks", int(mark), 0) for mark in marks])
+    if len(marks) < 1 or np.any(np.diff(marks) <= 0):
+        raise ValueError(f"marks = {marks}: must be increasing whole numbers, at least one")
+    passed = []
+    for gap in np.diff(marks, prepend=0):
+        if gap:
+            end = descend(system, a, W, ridge, "gradient", int(gap), tolerance=0.0, step=step)
+            a, W = end.a, end.W
+        passed.append((*survey(system, a, W, ridge), a, W))
+    return Trail(marks, *(np.array(part) for part in zip(*passed, strict=True)))
+
+
+def rate(system, a, W, ridge, marks):
+    """Rate at which gradient descent of step 1 approaches the minimum: ‖∇L_λ‖ ~ e^{-rate·steps}, (B,).
+
+    marks : the two steps between which it is measured.
+    """
+    trail = follow(system, a, W, ridge, marks)
+    return np.log(trail.slope[0] / trail.slope[-1]) / 2 / (trail.steps[-1] - trail.steps[0])
+
+
+def trace(system, a, W, ridge, method, limit):
+    """(`Descent`, objective after every iteration) of one network (m,), (m, d) by either method of `descend`."""
+    objectives = []
+
+    def watch(a, W):
+        objectives.append(survey(system, a, W, ridge)[0])
+
+    return descend(system, a, W, ridge, method, limit, watch=watch), np.array(objectives)
+
+
+def fade(system, a, W, ridges, levels, limit, step=1.0):
+    """Plain gradient descent with λ lowered network by network: (steps, losses) at which each λ was left, (B, k).
+
+    ridges : the k values of λ in turn.   levels : (k,), the objective at which each is left for the next.
+    limit : most steps; what has not been reached by then is nan.
+    """
+    ridges, levels = np.asarray(ridges, float), np.asarray(levels, float)
+    if ridges.shape != levels.shape or ridges.ndim != 1:
+        raise ValueError(f"ridges {ridges.shape} and levels {levels.shape}: must be of one length")
+    number("step", step, above=0)
+    steps, losses = np.full((2, *a.shape[:-1], len(ridges)), np.nan)
+    at = np.zeros(a.shape[:-1], int)
+    for count in range(whole("limit", limit, 1) + 1):
+        ridge = ridges[np.minimum(at, len(ridges) - 1)]
+        loss, by_second, by_first = system.gradient(a, W)
+        decay = ridge / 2 * (np.sum(a**2, axis=-1) + np.sum(W**2, axis=(-2, -1)))
+        left = (at < len(ridges)) & (loss + decay <= levels[np.minimum(at, len(ridges) - 1)])
+        steps[left, at[left]], losses[left, at[left]] = count, loss[left]
+        at += left
+        if np.all(at == len(ridges)):
+            break
+        a = a - step * (by_second + ridge[..., None] * a)
+        W = W - step * (by_first + ridge[..., None, None] * W)
+    return steps, losses
+
+
+def scatter(a, W, copies, spread, rng):
+    """Each neuron as several of equal weight, moved by Gaussian vectors of length `spread` relative to it; balanced.
+
+    a (m,), W (m, d) become (copies·m,) and (copies·m, d).   copies >= 1, spread >= 0.
+    """
+    whole("copies", copies, 1)
+    number("spread", spread, least=0)
+    a, W = np.repeat(a / copies, copies), np.repeat(W, copies, axis=0)
+    lengths = np.linalg.norm(W, axis=1, keepdims=True)
+    return balance(a, W + spread / np.sqrt(W.shape[1]) * lengths * rng.standard_normal(W.shape))
+
+
+def sprinkle(a, W, mass, rng):
+    """One more neuron of weight ±mass on a random line, as balanced as the others: (m + 1,) and (m + 1, d)."""
+    size = np.sqrt(number("mass", mass, above=0))
+    line = rng.standard_normal(W.shape[1])
+    return np.append(a, rng.choice([-size, size])), np.vstack([W, size * line / np.linalg.norm(line)])
+
+
+def jolt(a, W, size, rng):
+    """Every neuron moved by a Gaussian vector of length `size` >= 0 relative to the mean neuron's, then balanced."""
+    number("size", size, least=0)
+    length = np.mean(np.linalg.norm(W, axis=1))
+    W = W + size * length / np.sqrt(W.shape[1]) * rng.standard_normal(W.shape)
+    return balance(np.where(a < 0, -1.0, 1.0) * np.maximum(np.abs(a), _SMALL), W)
+
+
+def near(teacher, copies, spread, count, seed):
+    """`count` starts near the teacher: each of its neurons `scatter`ed. (count, r·copies) and (count, r·copies, d)."""
+    neurons = balance(teacher.weights, teacher.directions)
+    return stack([scatter(*neurons, copies, spread, key(seed, s)) for s in range(whole("count", count, 1))])
+
+
+def fitted(teacher, m, count, seed, fit_ridge=1e-3):
+    """`count` starts of m neurons from stages 1 and 2 on the population: (count, m) and (count, m, d)."""
+    system = Population(teacher)
+    runs = [train(system, m, key(seed, m, s), (), fit_ridge).fitted for s in range(whole("count", count, 1))]
+    return stack(runs)
+
+
+def stack(networks):
+    """Networks (a, W) of one size as one array each: (len(networks), m) and (len(networks), m, d)."""
+    return tuple(np.array(part) for part in zip(*networks, strict=True))

@@ -25,6 +25,26 @@ def test_mean_crossing_and_its_error_cover_the_truth():
     assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
 
 
+def test_minimum_is_exact_for_polynomials_in_log_x():
+    x = np.geomspace(0.5, 40, 7)
+    place = np.log(x / 5)
+    assert estimates.minimum(x, 2 + 0.3 * place**2) == pytest.approx(5)
+    assert estimates.minimum(x, 2 + 0.3 * place**2 + 0.02 * place**3) == pytest.approx(5)
+    assert estimates.minimum(x, place**2 + 0.01 * place**4, degree=4) == pytest.approx(5)
+    assert estimates.minimum(x, place**2 + 0.2 * place**3, degree=2) != pytest.approx(5, rel=0.01)
+
+
+def test_mean_minimum_and_its_error_cover_the_truth():
+    x, z = np.geomspace(1, 60, 7), []
+    curve = np.log(x / 9) ** 2
+    for trial in range(300):
+        found = estimates.mean_minimum(x, curve + 0.3 * key(3, trial).standard_normal((10, 7)))
+        z.append((found.value - np.log(9)) / found.se)
+        assert found.dof == 9
+    assert abs(np.mean(z)) < 0.25
+    assert 0.9 < np.std(z) < 1.3  # t with 9 degrees of freedom: 1.13
+
+
 def test_threshold_and_its_error_cover_the_truth():
     x = np.geomspace(1, 1000, 13)
     chance = 1 / (1 + np.exp(-3 * (np.log(x) - np.log(40))))
@@ -123,6 +143,8 @@ def test_two_sizes_give_the_usual_extrapolation():
         (lambda: estimates.crossing([1, 2], [0.6, 0.9], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([1, 2], [0.1, 0.2], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([2, 1], [0.1, 0.9], 0.5), "increasing"),
+        (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], 2), "no minimum"),
+        (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], 2), "no minimum"),
         (lambda: estimates.threshold([1, 2], [[True, True]]), "success rates"),
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
         (lambda: estimates.mean([1.0]), "at least two finite numbers"),

@@ -144,12 +144,41 @@ def mean_crossing(x, samples, level) -> Estimate:
 
     x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   Raises ValueError as `crossing`.
     """
+    return _jackknife(lambda curve: crossing(x, curve, level), samples)
+
+
+def minimum(x, y, degree=3):
+    """Where a curve is least: the minimum of the polynomial in log x that fits it best.
+
+    x : (k,) increasing, > 0.   y : (k,), k > degree.   Raises ValueError for a fit without a minimum between the ends.
+    """
+    x = _grid(x)
+    log_x = np.log(x)
+    fit = np.polynomial.Polynomial.fit(log_x, np.asarray(y, float), degree)
+    grid = np.linspace(log_x[0], log_x[-1], 1000)
+    place = grid[np.argmin(fit(grid))]
+    if place in (log_x[0], log_x[-1]):
+        raise ValueError(f"y = {y}: its fit of degree {degree} has no minimum between x = {x[0]:g} and {x[-1]:g}")
+    for _ in range(3):  # Newton's steps: roots of a polynomial whose leading coefficient is all but zero are unstable
+        place -= fit.deriv()(place) / fit.deriv(2)(place)
+    return float(np.exp(place))
+
+
+def mean_minimum(x, samples, degree=3) -> Estimate:
+    """Log of where the mean curve is least, with the jackknife's standard error over trials.
+
+    x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   degree, errors : as for `minimum`.
+    """
+    return _jackknife(lambda curve: minimum(x, curve, degree), samples)
+
+
+def _jackknife(place, samples):
     samples = np.asarray(samples, float)
     trials = len(samples)
     total = samples.sum(axis=0)
-    without = np.log([crossing(x, (total - row) / (trials - 1), level) for row in samples])
+    without = np.log([place((total - row) / (trials - 1)) for row in samples])
     error = np.sqrt((trials - 1) * np.mean((without - without.mean()) ** 2))
-    return Estimate(float(np.log(crossing(x, total / trials, level))), float(error), float(trials - 1))
+    return Estimate(float(np.log(place(total / trials))), float(error), float(trials - 1))
 
 
 def threshold(x, success) -> Estimate:

@@ -58,7 +58,7 @@ class FirstBatch:
 
     @cached_property
     def plane(self):
-        """I, M, M² + φC, C in the plane of β̂ and ζ, the part of e_0 orthogonal to it; (4, 2, 2)."""
+        """I, M, M², C in the plane of β̂ and ζ, the part of e_0 orthogonal to it; (4, 2, 2)."""
         A, m2 = self.mean.size, self.moment(2)
         root = sqrt(self.phi * m2)
         M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
@@ -69,7 +69,8 @@ class FirstBatch:
         hat = np.append(self.cosine, sqrt(self.phi * m2 / self.D))
         zeta = (np.eye(A + 1)[0] - self.cosine[0] * hat) / self.away
         onto = np.array([hat, zeta])
-        return np.array([onto @ X @ onto.T for X in (np.eye(A + 1), M, M @ M + self.phi * C, C)])
+        square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
+        return np.array([onto @ X @ onto.T for X in (np.eye(A + 1), M, square, C)])
 
     @cached_property
     def traces(self):

@@ -242,6 +242,9 @@ def test_best_step_and_ridge_beat_their_neighbours():
     around = theory.every_step.uniform(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
     assert np.argmin(around) == 2
     assert best.test == pytest.approx(around[2], rel=1e-6)
+    assert not best.at_bound
+    assert theory.every_step.best_step(P1, largest=best.eta / 4).at_bound
+    assert theory.every_step.best_ridge(P1, best.eta, smallest=1e-6, largest=1e-4).at_bound
     ridge = theory.every_step.best_ridge(P1, best.eta)
     others = [theory.every_step.uniform(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
     assert ridge.test < min(others)

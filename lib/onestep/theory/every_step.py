@@ -94,6 +94,10 @@ def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlate
 
     Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
 
+    On sixty random problems (d from 22 to 1,500, n/d² from .001 to .5) simulated test errors were within .4 % of these
+    (root mean square, as large as the simulation's own error) but for three: cubic activations after large steps, 6 to
+    12 % off, and λ = .004 with the full output, 2 %.
+
     Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
     (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as Aguirre-López, Franz and Pastore
     (2024) do for untrained features; derived in the notebook on every step size.
@@ -131,12 +135,16 @@ def learned(p, eta, degree, **options):
 
 @dataclass(frozen=True)
 class Best:
-    """The best choice found: step size eta, ridge, and the predicted train and test loss there."""
+    """The best choice found: step size eta, ridge, and the predicted train and test loss there.
+
+    at_bound : whether the search stopped at the end of its interval, so that something beyond may be better.
+    """
 
     eta: float
     ridge: float
     train: float
     test: float
+    at_bound: bool
 
 
 def best_step(p, largest=None, **options):
@@ -156,7 +164,7 @@ def best_step(p, largest=None, **options):
 
     eta = _least(grid[::-1], test)
     found = uniform(p, eta, **options)
-    return Best(eta, p.ridge, float(found.train), float(found.test))
+    return Best(eta, p.ridge, float(found.train), float(found.test), bool(eta > 0.99 * largest))
 
 
 def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
@@ -174,7 +182,8 @@ def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
 
     ridge = float(np.exp(_least(np.linspace(np.log(smallest), np.log(largest), 15), test)))
     found = uniform(p.replace(ridge=ridge), eta, **options)
-    return Best(eta, ridge, float(found.train), float(found.test))
+    at_bound = not 1.01 * smallest < ridge < 0.99 * largest
+    return Best(eta, ridge, float(found.train), float(found.test), at_bound)
 
 
 def _least(grid, function):

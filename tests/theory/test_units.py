@@ -24,13 +24,13 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    start, spread = theory.units.length_spread(p, batch, move[:, 0])
+    start, _, spread = theory.units.length_law(p, batch, move[:, 0])
     expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread)
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
-@pytest.mark.parametrize("activation", ["tanh", "shifted_relu", (0.0, 1.0, 0.3, 0.15)])
+@pytest.mark.parametrize("activation", ["tanh", "shifted_relu", "tilted_sin", (0.0, 1.0, 0.3, 0.15)])
 def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
     """With all readout weights equal, units differ by the two fluctuations alone."""
     p = Problem(2000, 250, 4000, 0.01, activation, (0.0, 1.0, 0.5), 0.3, layer)

@@ -52,6 +52,11 @@ class FirstBatch:
         return self.mean / sqrt(self.D)
 
     @cached_property
+    def square_along(self):
+        """E y² β̂ᵀx."""
+        return float(self.cosine @ (self.along @ self.y**2) + self.phi * self.moment(3) / sqrt(self.D))
+
+    @cached_property
     def away(self):
         """|sin| of the angle between β and the teacher's direction e_0."""
         return sqrt((self.phi * self.moment(2) + np.sum(self.mean[1:] ** 2)) / self.D)

@@ -7,8 +7,9 @@ and the rest make
 
 of covariance Σ_u/d, Σ_u = (I + tM)² + vC, and of mean square length r² = tr Σ_u/d. At finite d two numbers of a unit
 differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, u_i + β̂ᵀω_i, and the length
-of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by κ_i = 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i,
-and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow (β̂ᵀw_i)².
+of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i
+(`length_law`), and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow
+(β̂ᵀw_i)².
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     along = square * plane[0, 0]  # of Σ_u: d times the variance of β̂ᵀω
     known = step_noise == "correlated"
     back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
-    stretch = known * 6 * c3 / c1 * mean * back / sqrt(p.d)
     bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
-    start, spread = length_spread(p, batch, eta * a) if known else (square, 0.0)
+    start, slope, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0)
     start = start * (p.first_layer == "gaussian")
+    stretch = slope * back / (2 * square * sqrt(p.d))
 
     e, h = _SPIKE[:, None], _LENGTH[:, None]
     spread = np.sqrt(start**2 + spread)
@@ -93,17 +94,18 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     )
 
 
-def length_spread(p: Problem, batch, move):
-    """What Var ‖ω_i‖² over w_i is made of for move = η a_i, in units of 2/d: the factor on a fluctuation of ‖w_i‖², and
-    the variance beside it (what follows β̂ᵀw_i left out: `Units` has it).
+def length_law(p: Problem, batch, move):
+    """What ‖ω_i‖² depends on for move = η a_i: its slopes in ‖w_i‖² and in β̂ᵀw_i, and d/2 times the variance left.
 
-    From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g).
+    From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g). By
+    Stein's lemma both sums lean on β̂ᵀw_i: the first by E h' = 6c_3, the second by φ E y²β̂ᵀx E (k²)'.
     """
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear
     w = w / w.sum()
     h, kk = g * k - w @ (g * k), k**2 - w @ k**2
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
+    slope = 2 * sqrt(batch.D) * (w @ (g * h)) * move + phi * batch.square_along * (w @ (g * kk)) * move**2
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
-    return 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2, spread * phi / 2
+    return 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2, slope, spread * phi / 2

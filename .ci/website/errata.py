@@ -13,6 +13,7 @@ def numbers():
     """All of them by name, as floats."""
     right, printed = ([theory.gains(QUADRATIC, order, printed=p).test for order in (1, 2)] for p in (False, True))
     gaussian = QUADRATIC.replace(first_layer="gaussian")
+    literal = [theory.gains(gaussian.replace(initial_output="full"), order).test for order in (1, 2)]
     network = theory.gains(QUADRATIC, 2, growing_rows=True)
     ratio = theory.growth_ratio(QUADRATIC)
     forms = theory.forms(QUADRATIC, 1)
@@ -27,6 +28,8 @@ def numbers():
         "cosine": REFERENCE.rho,
         "cosine_full": REFERENCE.replace(initial_output="full").rho,
         "gain_2_more_gaussian": theory.gains(gaussian, 2).test - theory.gains(gaussian, 1).test,
+        "gain_1_literal": literal[0],
+        "gain_2_more_literal": literal[1] - literal[0],
         "growth_ratio": ratio,
         "shrinks": 3 / (2 + (1 + ratio) ** 2),
         "form": forms[-4, -4],

@@ -58,7 +58,7 @@ class Notebook:
                 wanted = f"{_type_name(default)} like its default {default!r}"
                 raise UserError(f"{self.name}: parameter {name} must be {wanted}, not {value!r}")
             for sign, bound in _RANGE.findall(comment):
-                for number in value if isinstance(value, list | tuple) else [value]:
+                for number in _flat(value):
                     if not _COMPARE[sign](number, float(bound)):
                         raise UserError(f"{self.name}: parameter {name} must be {sign} {bound}, not {value!r}")
 
@@ -87,6 +87,11 @@ class Notebook:
             comment = lines[statement.end_lineno - 1][statement.end_col_offset :]
             found[target.id] = value, comment
         return found
+
+
+def _flat(value):
+    """All numbers of a value that may be a list of lists."""
+    return [x for item in value for x in _flat(item)] if isinstance(value, list | tuple) else [value]
 
 
 def _same_type(value, default):

@@ -37,6 +37,16 @@ def test_bad_requests_are_refused_before_anything_runs(project, capsys, argument
     assert project.snapshot() == before
 
 
+def test_ranges_hold_for_numbers_in_lists_of_lists(project, capsys):
+    path = project.write()
+    old, new = "sizes = [10, 20]", "sizes = [[10], [20, 30]]"
+    text = path.read_text().replace(old, new)
+    assert new in text
+    path.write_text(text)
+    assert project.run("--set", "sizes=[[10], [4]]") == 2
+    assert "parameter sizes must be ≥ 5, not [[10], [4]]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [("n = m", "must be a literal"), ("n, m = 1, 2", "not `name = value`"), ("print(1)", "not `name = value`")],

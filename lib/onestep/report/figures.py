@@ -15,9 +15,15 @@ _PDF = {"CreationDate": None, "Creator": None, "Producer": None}  # else two run
 
 
 def style():
-    """Set the project's figure style: one font that ships with matplotlib, light grid, colours of `COLORS`."""
-    import matplotlib
+    """Set the project's figure style: one font that ships with matplotlib, light grid, colours of `COLORS`.
 
+    Figures appear where they are saved, and not half-drawn at the end of a cell.
+    """
+    import matplotlib
+    from matplotlib import pyplot
+
+    pyplot.switch_backend(matplotlib.get_backend())  # loaded now, for a notebook's backend turns interactive mode on
+    matplotlib.interactive(False)
     matplotlib.rcParams.update(
         {
             "axes.axisbelow": True,

@@ -19,7 +19,7 @@
     const place = table.parentElement;
     if (!place.clientWidth) return;
     table.classList.remove("stacked");
-    table.classList.toggle("stacked", table.scrollWidth > place.clientWidth);
+    table.classList.toggle("stacked", place.scrollWidth > place.clientWidth); // of the place: it has padding
   }
 
   /** Fold long cells of code where they would fill a phone's screen. */

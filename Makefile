@@ -20,7 +20,7 @@ export MALLOC_TRIM_THRESHOLD_ = 1073741824
 help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
-	@echo "make unit        the unit tests of the library alone, about a minute"
+	@echo "make unit        the unit tests of the library alone, a minute and a half"
 	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library against the straightforward implementation"
@@ -41,7 +41,8 @@ test: venv
 	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile -q
 
 unit: venv
-	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository --ignore tests/site -n 2 --dist loadfile -q
+	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository --ignore tests/site --ignore tests/test_agreement.py \
+		--ignore tests/simulate/test_cluster.py -n 2 --dist worksteal -q
 
 seeds: venv
 	@$(PY) -m runner $(NB) --preset "$(PRESET)" --seeds $(SEEDS)

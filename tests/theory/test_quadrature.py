@@ -47,14 +47,14 @@ def test_expansion_on_the_sphere_against_integrals(f, d):
 
 
 def test_harmonics_of_random_directions_are_kernels_of_the_stated_dimension():
-    d, count = 6, 3000
+    d, count = 6, 1500
     x = np.random.default_rng(0).standard_normal((count, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     powers = (np.sqrt(d) * x @ x.T)[..., None] ** np.arange(4)
     for k, D in enumerate(rules.dimensions(d)):  # P_k/√D is a projector's kernel: D eigenvalues of count/D
         values = np.linalg.eigvalsh(powers @ rules.zonal(float(d))[k] / np.sqrt(D))[::-1] * D / count
         assert np.sum(values > 0.5) == D
-        np.testing.assert_allclose(values[: int(D)], 1.0, atol=0.35)
+        np.testing.assert_allclose(values[: int(D)], 1.0, atol=0.5)
 
 
 def test_lanczos_rule_integrates_powers_of_its_own_law():

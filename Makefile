@@ -23,7 +23,7 @@ help:
 	@echo "make unit        the unit tests of the library alone, a minute and a half"
 	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
-	@echo "make bench       time the library against the straightforward implementation"
+	@echo "make bench       time the library and write benchmarks/README.md, some minutes on an idle machine"
 	@echo "make lint        check style; make format mends it"
 	@echo "make lock        compile requirements.txt anew from pyproject.toml, and the site's own lock"
 	@echo "make site        build the web site in build/site, for reading without a network; make site-test tries it in Chromium"
@@ -42,7 +42,7 @@ test: venv
 
 unit: venv
 	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository --ignore tests/site --ignore tests/test_agreement.py \
-		--ignore tests/simulate/test_cluster.py -n 2 --dist worksteal -q
+		--ignore tests/benchmarks --ignore tests/simulate/test_cluster.py -n 2 --dist worksteal -q
 
 seeds: venv
 	@$(PY) -m runner $(NB) --preset "$(PRESET)" --seeds $(SEEDS)
@@ -54,7 +54,7 @@ notebooks: venv
 # all cores for both sides of each ratio
 bench: venv
 	@unset OPENBLAS_NUM_THREADS OMP_NUM_THREADS MKL_NUM_THREADS VECLIB_MAXIMUM_THREADS; \
-	for script in benchmarks/*.py; do $(PY) $$script || exit 1; done
+	$(PY) benchmarks
 
 lint: venv
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
@@ -73,7 +73,7 @@ site: venv
 	@PYTHONPATH=.ci $(PY) -m website
 
 site-test: site
-	@$(PY) -m pytest tests/site/browser.py -q
+	@$(PY) -m pytest tests/site/browser.py tests/site/explorer.py -q
 
 clean:
 	rm -rf build .venv .venv.lock .pytest_cache .ruff_cache

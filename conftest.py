@@ -43,7 +43,7 @@ def pytest_configure(config):
     config.scratch = tempfile.mkdtemp(prefix="onestep-")
     os.environ["ONESTEP_FIGURES"] = str(Path(config.scratch, "figures"))
     os.environ["IPYTHONDIR"] = str(Path(config.scratch, "ipython"))
-    if config.option.nbval:
+    if getattr(config.option, "nbval", False):
         _prepare_nbval(config)
 
 

@@ -79,3 +79,14 @@ def test_a_problem_travels_to_other_processes():
     again = pickle.loads(pickle.dumps(p))
     assert again == p
     assert again.rho == p.rho
+
+
+def test_scaling_rounds_to_the_nearest():
+    assert (P.scaled(1002).d, P.scaled(1001).N, P.scaled(1001).d) == (301, 501, 300)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_growth_of_rows_counts_all_that_the_gradient_sees(output):
+    p = P.replace(teacher=(0, 1, 0.5), noise=0.3, initial_output=output)
+    power = 1 + 2 * 0.25 + 0.09 + (output == "full") * (0.5 - 0.5 / np.pi)
+    assert p.row_growth == pytest.approx(0.3 * power * (1 / 2 - 1 / 4))  # φ E r² Var 1{g > 0}

@@ -87,3 +87,8 @@ def test_separation_of_a_single_neuron_and_of_lines_beyond_a_right_angle():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_every_fourth_neuron_is_negative():
+    assert list(relu.mixed_signs(7)) == [1, -1, 1, 1, 1, -1, 1]
+    assert list(relu.random_teacher(9, 6, key(0)).weights) == [1, -1, 1, 1, 1, -1]

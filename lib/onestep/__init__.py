@@ -7,7 +7,9 @@ hermite    functions of a Gaussian variable: activations and teachers
 multiindex, relu    targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
 simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
-           measures. They meet only in notebooks and tests
+           measures. They meet in notebooks, in tests, and in study
+study      both for a problem of your own: losses, spikes, best step and ridge
+__main__   the same from the command line
 estimates  numbers with their standard errors, from replicates
 report     what a notebook hands over: figures and verdicts
 checks     arguments and memory
@@ -15,3 +17,6 @@ checks     arguments and memory
 
 from . import estimates, hermite, multiindex, relu, report, simulate, theory
 from .problem import Problem
+from .study import Study, study
+
+__version__ = "0.1.0"

@@ -1,5 +1,6 @@
 """Argument checks shared by the public calls: each names the argument, its value and what is allowed."""
 
+import tempfile
 from math import inf, isfinite
 from numbers import Real
 from pathlib import Path
@@ -31,6 +32,28 @@ def choice(argument, value, allowed):
     return value
 
 
+def problem(p):
+    """p, a `Problem`."""
+    from .problem import Problem  # which checks its own fields with the functions above
+
+    if not isinstance(p, Problem):
+        raise ValueError(f"p = {p!r:.60}: must be a Problem, as in Problem(n=1000, d=300, N=500)")
+    return p
+
+
+def readout(values):
+    """Values of √N a_i as a float array, or None for the law "gaussian"."""
+    if isinstance(values, str) and values == "gaussian":
+        return None
+    try:
+        out = np.asarray(values, float)
+    except (TypeError, ValueError):
+        out = np.zeros(0)
+    if out.ndim != 1 or out.size == 0 or not np.all(np.isfinite(out)) or abs(np.mean(out**2) - 1) > 1e-9:
+        raise ValueError(f'readout = {values!r}: must be "gaussian" or a list of values of √N a_i with mean square 1')
+    return out
+
+
 def steps(eta):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
     try:
@@ -40,6 +63,17 @@ def steps(eta):
     if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
         raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
     return out
+
+
+def folder(argument, path):
+    """path as a Path to a folder that can be written to, made if need be."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError as error:
+        raise ValueError(f"{argument} = {str(path)!r}: cannot be written: {error.strerror}") from error
+    return path
 
 
 def available_gib():

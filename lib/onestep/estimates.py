@@ -23,6 +23,11 @@ class Estimate:
     se: np.ndarray | float
     dof: np.ndarray | float = inf
 
+    def __str__(self):
+        value, se = np.broadcast_arrays(self.value, self.se)
+        pairs = [f"{v:.4g} ± {e:.2g}" if e > 0 else f"{v:.4g}" for v, e in zip(value.flat, se.flat, strict=True)]
+        return ", ".join(pairs)
+
     def __add__(self, other):
         if not isinstance(other, Estimate):
             return Estimate(self.value + other, self.se, self.dof)
@@ -145,6 +150,21 @@ def mean_crossing(x, samples, level) -> Estimate:
     x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   Raises ValueError as `crossing`.
     """
     return _jackknife(lambda curve: crossing(x, curve, level), samples)
+
+
+def crossings(x, excess):
+    """Numbers, one a trial, whose mean is the log of where the mean curve rises through zero: for control variates.
+
+    x : (2,) about where it does, increasing, > 0.   excess : (trials, 2), each trial's curve over its level there.
+    The curve is taken as straight in log x, also as far again beyond the two places, and the crossing as linear in the
+    trials' deviations from their mean. Raises ValueError if the mean curve does not rise there, or crosses elsewhere.
+    """
+    (low, high), excess = np.log(_grid(x)), np.asarray(excess, float)
+    start, end = excess.mean(0)
+    if not (start < end and 2 * start - end <= 0 <= 2 * end - start):
+        raise ValueError(f"excess: its mean must rise through 0 near the two places, not from {start:g} to {end:g}")
+    share = -start / (end - start)
+    return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
 
 
 def minimum(x, y, degree=3):

@@ -44,10 +44,13 @@ class Function:
             raise ValueError(f"f = {f!r}: must be a function of one real array")
         if derivative is not None and not callable(derivative):
             raise ValueError(f"derivative = {derivative!r}: must be a function of one real array, or None")
-        kinks = np.asarray(kinks, float)
-        if kinks.ndim != 1 or not np.all(np.isfinite(kinks)):
-            raise ValueError(f"kinks = {kinks.tolist()}: must be a list of finite numbers")
-        kinks = tuple(sorted(kinks.tolist()))
+        try:
+            places = np.asarray(kinks, float)
+        except (TypeError, ValueError):
+            places = np.full(1, np.nan)
+        if places.ndim != 1 or not np.all(np.isfinite(places)):
+            raise ValueError(f"kinks = {kinks!r}: must be a list of finite numbers")
+        kinks = tuple(sorted(places.tolist()))
         try:
             probe = np.asarray(f(np.linspace(-3.0, 3.0, 7)))
         except Exception as error:

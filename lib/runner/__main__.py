@@ -38,16 +38,19 @@ def main(arguments=None, root=ROOT):
     parser.add_argument("--seeds", nargs="+", type=int, metavar="ROOT", help="run under each root; say what failed")
     parser.add_argument("--scheduler", metavar="tcp://…", help="a dask scheduler whose workers compute replicates")
     options = parser.parse_args(arguments)
-    if options.tables:
-        update_tables(Project(Path(root)))
-        return 0
     try:
+        if options.tables:
+            update_tables(Project(Path(root)))
+            return 0
         if options.seeds:
             return run_seeds(Project(Path(root)), options.seeds, options.notebooks, options.preset)
         settings = dict(options.settings)
         return run(Project(Path(root)), options.notebooks, options.preset, settings, options.scheduler)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:  # a full disk, or a folder that may not be written
+        print(f"error: {error}; what had finished is kept", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; what had finished is kept, and the next run continues from there", file=sys.stderr)

@@ -4,7 +4,6 @@ import fcntl
 import json
 import re
 import sys
-import tempfile
 import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +45,8 @@ class Project:
     def notebooks(self, wanted=()):
         """The notebooks whose names begin with one of `wanted`; all if it is empty."""
         every = [Notebook(path) for path in sorted((self.root / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+        if not every:
+            raise UserError(f"no notebooks in {self.root / 'notebooks'}: run this from a clone of the repository")
         wanted = [start.zfill(2) if start.isdigit() else start for start in wanted]
         for start in wanted:
             if not any(notebook.name.startswith(start) for notebook in every):
@@ -60,17 +61,17 @@ class Project:
 
     def writable(self, label):
         """Raise UserError, before anything runs, if results cannot be put where they belong."""
+        from onestep import checks
+
         for folder in self.outputs(label):
             try:
-                folder.mkdir(parents=True, exist_ok=True)
-                tempfile.TemporaryFile(dir=folder).close()
-            except OSError as error:
-                raise UserError(f"{folder} cannot be written: {error.strerror}") from error
+                checks.folder("results", folder)
+            except ValueError as error:
+                raise UserError(str(error)) from error
 
-    def minutes(self, preset, names):
-        """Minutes that `notebooks/presets.toml` states for notebooks one after the other; None where it states none."""
-        stated = self.presets.get("minutes", {}).get(preset, {})
-        return sum(stated[name] for name in names) if all(name in stated for name in names) else None
+    def minutes(self, preset, name):
+        """Minutes that `notebooks/presets.toml` states; 0 where it states none."""
+        return self.presets.get("minutes", {}).get(preset, {}).get(name, 0)
 
     def memory(self, preset, name):
         """Peak memory in GiB that `notebooks/presets.toml` states."""
@@ -125,8 +126,12 @@ def write_atomically(path, data):
     """Write bytes so that a reader, or an interruption, meets the old file or the new one and nothing between."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(data)
-    temporary.replace(path)
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

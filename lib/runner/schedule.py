@@ -126,19 +126,22 @@ def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
     jobs = min(2, os.cpu_count() or 1)
     if sum(sorted(needs.values())[-jobs:]) > free:
         jobs = 1
-    if minutes := project.minutes(preset, [book.name for book in stale]):
-        print(f"about {minutes / jobs:.0f} minutes, at most {sum(sorted(needs.values())[-jobs:]):.1f} GiB", flush=True)
+    weights = _forecast(project, preset, stale, manifest)
+    if (minutes := max([sum(weights.values()) / jobs, *weights.values()]) / 60) >= 1:
+        print(f"about {minutes:.0f} minutes, at most {sum(sorted(needs.values())[-jobs:]):.1f} GiB", flush=True)
+    weights = weights or {book.name: book.code_cells for book in stale}
     staging_area = project.build / "staging"
     shutil.rmtree(staging_area, ignore_errors=True)  # what a run that was killed left behind
     staging_area.mkdir()
     stop, failures = threading.Event(), {}
-    progress = tqdm(total=sum(book.code_cells for book in stale), unit="cell", leave=False, disable=None)
+    line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
+    progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
 
     def one(book):
         values = overrides[book.name]
         with tempfile.TemporaryDirectory(dir=staging_area) as staging:
             try:
-                known, cell = book.parameters | values, partial(progress.update, 1)
+                known, cell = book.parameters | values, partial(progress.update, weights[book.name] / book.code_cells)
                 done = execution.execute(book.path, values, known, staging, cell, stop, kernel)
             except execution.NotebookFailed as error:
                 return None, [], str(error)
@@ -178,6 +181,15 @@ def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
     return failures
 
 
+def _forecast(project, preset, stale, manifest):
+    """Seconds that each notebook took before, or is stated to take; empty if nothing tells for one of them."""
+    took = {
+        book.name: manifest.entries.get(book.name, {}).get("seconds") or 60 * project.minutes(preset, book.name)
+        for book in stale
+    }
+    return took if all(took.values()) else {}
+
+
 def _install(project, label, book, notebook, staging):
     """Move a finished run into place, remove figures it no longer makes, and return the files."""
     import nbformat
@@ -204,7 +216,7 @@ def _unchanged(old, new):
 
 def _conclude(project, label, notebooks, manifest, failures, seeds):
     """Print cost, seeds and verdicts of the notebooks; bring the README up to date; return the exit status."""
-    from onestep.report import HEAD, cells
+    from onestep.report import HEAD, cells, plain_table
 
     from .tables import ledgers
 
@@ -213,7 +225,7 @@ def _conclude(project, label, notebooks, manifest, failures, seeds):
     shown = [books[book.name] for book in notebooks if book.name in set(books) & set(manifest.entries) - left]
     lines = [("notebook", *HEAD)]
     lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
-    print(_aligned(lines))
+    print(plain_table(lines))
     for name, message in failures.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     if label == "default":
@@ -225,9 +237,3 @@ def _conclude(project, label, notebooks, manifest, failures, seeds):
     print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, ", end="")
     print(f"at most {peak:.1f} GiB in one")
     return 1 if failures else 0
-
-
-def _aligned(lines):
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = ([cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines)
-    return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -239,3 +239,10 @@ def test_tables_take_texts_numbers_and_estimates(capsys):
     text = capsys.readouterr().out
     assert "| gain | 10 | 2.000 ± 1.0 |" in text
     assert "gain  10  2.000 ± 1.0" in text
+
+
+def test_what_is_exactly_as_claimed_holds(verdicts):
+    verdicts.agrees("the same", 1.0, Estimate(1.0, 0.0))
+    verdicts.at_most("at the bound", 1.0, Estimate(1.0, 0.0))
+    verdicts.at_least("at the other bound", 1.0, Estimate(1.0, 0.0))
+    assert passed(verdicts) == [True, True, True]

@@ -14,8 +14,11 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import onestep
+
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, TOOL = PYPROJECT["project"], PYPROJECT["tool"]
 SUPPORTED = ["3.11", "3.12", "3.13"]
 
 OPTIONAL = {"session.py": {"ipython"}, "replicates.py": {"distributed"}}  # imported where they are needed, if there
@@ -119,6 +122,14 @@ def test_conda_installs_the_same_lock():
     assert python.split("=")[1] in SUPPORTED
     assert pip == "pip"
     assert packages == {"pip": ["-r requirements.txt", "-e ."]}
+
+
+def test_one_version_is_stated_and_repeated_where_it_is_cited():
+    assert PROJECT["dynamic"] == ["version"]
+    assert TOOL["setuptools"]["dynamic"]["version"] == {"attr": "onestep.__version__"}
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert str(citation["version"]) == onestep.__version__
+    assert f"version = {{{onestep.__version__}}}" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_continuous_integration_covers_the_supported_versions():

@@ -2,18 +2,24 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from onestep.checks import available_gib
+from runner.execution import NotebookFailed
+from runner.project import only_run
 
 ROOT = Path(__file__).parents[2]
+RUN = "import sys; from runner.__main__ import main; sys.exit(main(sys.argv[2:], root=sys.argv[1]))"
 
 
 def test_a_run_writes_notebook_figures_ledger_and_table(project, capsys):
@@ -171,7 +177,47 @@ def test_what_cannot_be_written_or_reached_is_said_before_starting(project, caps
     assert "scheduler tcp://127.0.0.1:9: does not answer" in capsys.readouterr().err
     (project / "figures").write_text("in the way")
     assert project.run() == 2
-    assert "figures cannot be written: File exists" in capsys.readouterr().err
+    assert "figures': cannot be written: File exists" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("name", ["figures/07_sample.json", "notebooks/07_sample.ipynb", "README.md"])
+def test_a_full_disk_is_said_and_the_next_run_ends_with_the_same_bytes(project, capsys, name):
+    project.write()
+    before = project.snapshot()
+    target = project / name
+    target.parent.mkdir(exist_ok=True)
+    target.with_name(f".{target.name}.tmp").symlink_to("/dev/full")
+    assert project.run() == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: [Errno 28] No space left on device")
+    assert "what had finished is kept" in error
+    left = project.snapshot()
+    assert left.get(name) == before.get(name)
+    assert not [each for each in left if each.endswith(".tmp")]
+    assert project.run() == 0
+    after = project.snapshot()
+    (project / "build/manifest/default.json").unlink()
+    assert project.run() == 0
+    assert project.snapshot() == after
+
+
+def test_a_folder_that_cannot_be_used_is_said(project, capsys):
+    project.write()
+    (project / "build").write_text("in the way")
+    assert project.run() == 2
+    assert "build'; what had finished is kept" in capsys.readouterr().err
+
+
+def test_a_second_run_waits_for_the_first(project, capsys):
+    project.write()
+    with ThreadPoolExecutor(1) as pool:
+        with only_run(project / "build"):
+            second = pool.submit(project.run)
+            wait_for(lambda: "waiting for another run in this folder" in capsys.readouterr().err)
+            assert not second.done()
+        assert second.result(60) == 0
+    assert (project / "figures/07_sample.json").exists()
 
 
 def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
@@ -179,11 +225,40 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     project.write("07", extra)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
     assert project.run("--preset", "large") == 0
-    assert "about 4 minutes, at most 1.0 GiB" in capsys.readouterr().out
+    assert "about 8 minutes, at most 1.0 GiB" in capsys.readouterr().out
     kept = sorted((project / "build/replicates").iterdir())
     assert len(kept) == 3
     project.run()
     assert sorted((project / "build/replicates").iterdir()) == kept  # the default run keeps nothing
+
+
+def test_a_terminal_shows_one_line_with_the_time_left(project):
+    project.write("07")
+    (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
+    own, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    command = [sys.executable, "-c", RUN, str(project.path), "--preset", "large"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    with subprocess.Popen(command, env=environment, stderr=terminal, stdout=subprocess.DEVNULL) as process:
+        assert process.wait(120) == 0
+    shown = os.read(own, 1 << 16).decode()
+    os.close(terminal)
+    os.close(own)
+    assert re.search(r" 0 %\|.*\| 00:00, about \? left", shown)
+    assert re.search(r" [1-9]\d %\|.*\| \d\d:\d\d, about \d\d:\d\d left", shown)
+    assert "\n" not in shown
+
+
+def test_an_earlier_run_tells_how_long_the_next_takes(project, capsys):
+    project.write()
+    project.run()
+    assert "about" not in capsys.readouterr().out
+    path = project / "build/manifest/default.json"
+    entries = json.loads(path.read_text())
+    entries["07_sample"] |= {"key": "another", "seconds": 300.0}
+    path.write_text(json.dumps(entries))
+    project.run()
+    assert "about 5 minutes, at most 1.0 GiB" in capsys.readouterr().out
 
 
 def test_the_same_picture_keeps_its_pdf(project):
@@ -196,6 +271,11 @@ def test_the_same_picture_keeps_its_pdf(project):
     assert pdf.read_bytes() == b"as another machine wrote it"
 
 
+def test_a_folder_without_notebooks_is_said_to_be_no_clone(project, capsys):
+    assert project.run("00") == 2
+    assert "run this from a clone of the repository" in capsys.readouterr().err
+
+
 def test_too_little_memory_is_said_before_starting(project, capsys):
     project.write()
     (project / "notebooks/presets.toml").write_text("[memory_gib.large]\n07_sample = 1e6\n")
@@ -206,14 +286,29 @@ def test_too_little_memory_is_said_before_starting(project, capsys):
     assert not (project / "build/large").exists()
 
 
+@pytest.mark.parametrize(("largest", "minutes"), [(0.4, 6), (0.6, 12)])
+def test_notebooks_that_do_not_fit_together_run_one_by_one(project, capsys, monkeypatch, largest, minutes):
+    for number in ("07", "08", "09"):
+        project.write(number)
+    lines = ["[memory_gib.default]", "07_sample = 0.1", f"08_sample = {largest}", f"09_sample = {largest}"]
+    lines += ["[minutes.default]", *(f"{number}_sample = 4" for number in ("07", "08", "09"))]
+    (project / "notebooks/presets.toml").write_text("\n".join(lines))
+    monkeypatch.setattr("onestep.checks.available_gib", lambda: 1.0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("runner.execution.execute", never)
+    assert project.run() == 1
+    assert f"about {minutes} minutes" in capsys.readouterr().out
+
+
+def never(*_):
+    raise NotebookFailed("not today")
+
+
 def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project):
     project.write("07")
     project.write("08", "import os, time\nprint(os.getpid(), file=open('pid', 'w'))\ntime.sleep(60)")
     # A shell that starts jobs in the background has them ignore interrupts, which the test inherits and must undo.
-    command = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from runner.__main__ import main; sys.exit(main([], root=sys.argv[1]))"
-    )
+    command = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {RUN}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     with subprocess.Popen(
         [sys.executable, "-c", command, str(project.path)], env=environment, stderr=subprocess.PIPE, text=True

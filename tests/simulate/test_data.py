@@ -2,13 +2,17 @@ import numpy as np
 import pytest
 
 from onestep import Problem, simulate
-from onestep.simulate.data import Rows, Sampler, departures, whitened
+from onestep.simulate.data import BeyondTheory, Rows, Sampler, beyond, departures, examine, whitened
 
 P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
 
 def gaussian(rng, size):
     return rng.standard_normal((size, 20))
+
+
+def twins():
+    return np.repeat(np.random.default_rng(0).standard_normal((9, 1)), 2, axis=1)
 
 
 def rows(m=400, **kwargs):
@@ -51,6 +55,21 @@ def test_losses_on_own_rows_by_the_definition():
     assert got.mean.test.dof[0] == 1
 
 
+def test_a_sampler_may_bring_its_own_labels():
+    def labelled(rng, size):
+        X = rng.standard_normal((size, 20))
+        return X, X[:, 0] ** 3
+
+    data = Sampler(labelled, 20)
+    now = simulate.draw(P, simulate.key(4), data=data, test_size=30)
+    np.testing.assert_array_equal(now.y2, now.X2[:, 0] ** 3)
+    np.testing.assert_array_equal(now.y3, now.X3[:, 0] ** 3)
+    assert examine(data)
+    assert not examine(Sampler(gaussian, 20))
+    with pytest.raises(ValueError, match="redraws = 2: own labels"):
+        simulate.losses(P, 1.0, data=data, test_size=9, redraws=2)
+
+
 def test_a_teacher_labels_own_rows():
     now = simulate.draw(P.replace(noise=0.0), simulate.key(6), data=rows())
     np.testing.assert_allclose(now.y2, P.target(now.X2 @ now.beta_star))
@@ -70,6 +89,64 @@ def test_departures_of_gaussian_rows_vanish_and_others_are_seen():
     assert departures(Z * rng.choice([0.5, 1.5], (4000, 1))).tails > 1
     sphere = Z / np.linalg.norm(Z, axis=1, keepdims=True) * np.sqrt(40)
     assert departures(sphere).length == pytest.approx(-1, abs=1e-9)
+
+
+def test_departures_along_the_learned_direction_need_labels():
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((4000, 40))
+    X[:, 0] = rng.choice([-1, 1], 4000) * rng.choice([0.2, 1.4], 4000)  # a heavier tail along one direction alone
+    assert departures(X).spike == departures(X).level == 0
+    found = departures(X, 3 * X[:, 0] + 1.5)
+    light = departures(np.sign(X), np.sign(X)[:, 0])
+    assert light.spike < -1.5
+    assert found.level == pytest.approx(0.5, abs=0.05)
+    assert departures(X[:, 1:], X[:, 1]).spike == pytest.approx(0, abs=0.3)
+
+
+def test_gaussian_rows_are_not_beyond_theory():
+    rng = np.random.default_rng(10)
+    for m, d in ((60, 20), (200, 100), (1000, 30), (100, 300), (20000, 5), (50, 1)):
+        X = rng.standard_normal((m, d))
+        assert not beyond(X, X[:, 0] + rng.standard_normal(m)), (m, d)
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda X, g: X + 0.3, {"centre", "scale"}),
+        (lambda X, g: X * np.linspace(0.5, 1.5, 40), {"isotropy", "scale"}),
+        (lambda X, g: 1.1 * X, {"scale"}),
+        (lambda X, g: X * np.sqrt(np.repeat([[0.4], [1.6]], 2000, axis=0)), {"length", "tails"}),
+        (lambda X, g: g.standard_t(5, X.shape) / np.sqrt(5 / 3), {"length", "tails"}),
+        (lambda X, g: np.sign(X), set()),
+        (lambda X, g: X / np.linalg.norm(X, axis=1, keepdims=True) * np.sqrt(40), set()),
+    ],
+)
+def test_what_is_beyond_theory_is_named_with_its_number(change, names):
+    rng = np.random.default_rng(11)
+    X = change(rng.standard_normal((4000, 40)), rng)
+    found = beyond(X)
+    assert set(found) == names
+    assert all(abs(number) > limit > 0 for number, limit in found.values())
+
+
+def test_losses_warn_with_numbers():
+    data = Rows(2 * np.random.default_rng(0).standard_normal((400, 20)))
+    with pytest.warns(BeyondTheory, match=r"scale 3\.\d* \(limit 0\.1"):
+        simulate.losses(P, 1.0, trials=1, data=data, test_size=9)
+
+
+def test_whitening_keeps_the_leading_directions():
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((500, 4)) * [5.0, 3.0, 1.0, 0.2]
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    white = whitened(X, X, keep=2)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(2), atol=1e-10)
+    np.testing.assert_allclose(whitened(X, X, keep=4)[:, :2], white)
+    near = whitened(X[:, :4], X[:, :4])  # turned back: as close to X as white rows can be
+    assert np.all(np.diag(np.corrcoef(X[:, :4].T, near.T)[:4, 4:]) > 0.99)
+    fit = X[:, :2] @ np.linalg.lstsq(X[:, :2], white, rcond=None)[0]
+    assert np.mean((white - white.mean(0) - (fit - fit.mean(0))) ** 2) < 0.1  # nearly all of it lies in the large two
 
 
 def test_whitening_makes_the_reference_white():
@@ -93,11 +170,21 @@ def test_whitening_makes_the_reference_white():
         (lambda: simulate.draw(P, simulate.key(0), data=rows(100)), "X has 100 rows, but 60 . 60 = 120 are needed"),
         (lambda: simulate.draw(P.replace(d=3), simulate.key(0), data=rows()), "data has 20 columns, .* d = 3"),
         (lambda: simulate.losses(P, 1.0, data=rows()), "test_size = None"),
-        (lambda: simulate.losses(P, 1.0, data=rows(y=np.ones(400)), test_size=9, redraws=3), "redraws = 3"),
+        (lambda: simulate.losses(P, 1.0, data=rows(y=np.arange(400.0) - 199.5), test_size=9, redraws=3), "redraws = 3"),
         (lambda: Sampler(gaussian, 0), "d = 0"),
         (lambda: Sampler(3, 2), "draw = 3"),
         (lambda: Sampler(gaussian, 7).samples(simulate.key(0), [4]), r"has shape \(4, 20\): must be \(4, 7\)"),
         (lambda: whitened(np.ones((3, 5)), np.ones((4, 5))), r"reference \(4, 5\)"),
+        (lambda: whitened(twins(), twins()), "keep = None: the reference varies along 1 of its 2"),
+        (lambda: whitened(twins(), twins(), keep=0), "keep = 0"),
+        (
+            lambda: Sampler(lambda rng, m: (gaussian(rng, m), np.ones(3)), 20).samples(simulate.key(0), [4]),
+            "3 labels for",
+        ),
+        (lambda: Sampler(lambda rng, m: (gaussian(rng, m), ["a"] * m), 20).samples(simulate.key(0), [4]), "y of draw"),
+        (lambda: departures(gaussian(np.random.default_rng(0), 9), np.ones(9)), "all 9 labels are 1"),
+        (lambda: departures(gaussian(np.random.default_rng(0), 9), np.ones(8)), "y has 8 labels for the 9 rows"),
+        (lambda: departures(np.ones((3, 2))), "number of rows of X = 3"),
     ],
 )
 def test_bad_input_is_named(call, message):

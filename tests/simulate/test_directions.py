@@ -43,6 +43,17 @@ def test_one_step_has_the_law_of_the_step_in_all_coordinates(preprocess, d):
     np.testing.assert_allclose(one.std(axis=0), other.std(axis=0), rtol=0.35)
 
 
+def test_one_step_counts_every_coordinate_outside():
+    """In five dimensions one coordinate that is missing, or too many, is a fifth of the squared length."""
+    target, options = Target({(1,): 1.0, (2,): 0.5}), (5, 10, 3)
+    runs = [
+        [np.mean(step(target, *options, key(12, branch, t), CURVED, False) ** 2) for t in range(1200)]
+        for branch, step in enumerate((simulate.directions.one_step, direct))
+    ]
+    error = np.sqrt(sum(np.var(run) for run in runs) / 1200)
+    assert abs(np.mean(runs[0]) - np.mean(runs[1])) < 4 * error < 0.12 * np.mean(runs[1])
+
+
 def test_linear_part_collapses_the_neurons_and_preprocessing_spreads_them():
     kept, removed = (
         simulate.directions.one_step(QUADRATIC, 60, 60_000, 40, key(4), preprocess=p) for p in (False, True)
@@ -79,6 +90,18 @@ def test_fresh_steps_first_step_is_one_step():
     many = np.mean(np.square(many), axis=1)
     error = np.sqrt((np.var(one, axis=0) + many.var(axis=0)) / 200)
     assert np.all(np.abs(np.mean(one, axis=0) - many.mean(axis=0)) < 4 * error)
+
+
+def test_one_fresh_step_by_the_definition():
+    d, n, N = 9, 40, 4
+    path = simulate.directions.fresh_steps(QUADRATIC, d, n, N, 1, key(10), CURVED, 0.7)
+    rng = key(10)
+    W = rng.standard_normal((N, d))
+    W /= np.linalg.norm(W, axis=1, keepdims=True)
+    a, X = rng.choice([-1.0, 1.0], (N, 1)), rng.standard_normal((n, d))
+    np.testing.assert_allclose(path[0], W[:, :3])
+    W = W + 0.7 * a * ((QUADRATIC(X[:, :3])[:, None] * function(CURVED).derivative(X @ W.T)).T @ X) / n
+    np.testing.assert_allclose(path[1], (W / np.linalg.norm(W, axis=1, keepdims=True))[:, :3], rtol=1e-12)
 
 
 def test_same_key_same_numbers():

@@ -1,4 +1,10 @@
+import importlib.util
+import os
+import shutil
+import sys
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +59,23 @@ def test_a_changed_source_never_meets_old_results(monkeypatch):
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("changed", ["hermite.py", "problem.py", "simulate/network.py", "theory/units.py"])
+def test_the_source_of_the_simulation_and_of_its_ground_is_in_the_key(tmp_path, monkeypatch, changed):
+    copy = shutil.copytree(Path(kept.__file__).parents[1], tmp_path / "onestep")
+
+    def identity():
+        spec = importlib.util.spec_from_file_location("onestep.kept_copy", copy / "simulate/kept.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "onestep.kept_copy", module)
+        spec.loader.exec_module(module)
+        return module.store(partial(simulate.sweep, P, np.ones(2)), 0).key
+
+    before = identity()
+    assert identity() == before
+    (copy / changed).write_text((copy / changed).read_text() + "\n# another formula\n")
+    assert (identity() != before) == (not changed.startswith("theory"))
+
+
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign"])
 def test_damaged_and_foreign_files_are_computed_anew(monkeypatch, folder, damage):
     first = simulate.losses(P, [0.0, 2.0], trials=2, seed=1)
@@ -66,11 +89,46 @@ def test_damaged_and_foreign_files_are_computed_anew(monkeypatch, folder, damage
     np.testing.assert_array_equal(again.test, first.test)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said_and_leaves_nothing_behind(folder):
+    store = kept.Store(folder, "key")
+    store.save(0, 1.0)
+    (path,) = folder.iterdir()
+    path.unlink()
+    path.with_name(f".{path.stem}.{os.getpid()}.tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        store.save(0, np.zeros(10_000))
+    assert not list(folder.iterdir())
+
+
 def test_functions_without_a_name_are_not_kept(folder):
     own = P.replace(activation=hermite.Function(lambda z: np.tanh(z), name="own"))
     simulate.losses(own, 1.0, trials=1)
     simulate.repeat(lambda rng: rng.random(), 2, 0)
     assert not folder.exists()
+
+
+def outside(rng):
+    return rng.random()
+
+
+@dataclass(frozen=True)
+class Flat:
+    averages = None
+
+    def matrix(self, X, Z):
+        return np.exp(-np.abs(X @ Z.T))
+
+
+def test_what_is_made_outside_the_library_is_not_kept(folder):
+    """Nothing in the key tells whether a notebook's function, or what it sees of the notebook, has changed."""
+    simulate.repeat(outside, 2, 0)
+    simulate.losses(P.replace(activation=hermite.Function(np.tanh, name="own")), 1.0, trials=1)
+    simulate.rivals.kernel_ridge(P, Flat(), [1.0], trials=1)
+    assert not folder.exists()
+
+
+def test_the_library_s_own_functions_are_kept():
     assert kept.store(partial(simulate.sweep, P, np.ones(2)), 0) is not None
 
 

@@ -90,6 +90,18 @@ def test_scattered_and_sprinkled_networks():
     assert np.abs(b[-1]) * np.linalg.norm(V[-1]) == pytest.approx(1e-4) and len(b) == 4
 
 
+@pytest.mark.parametrize("length", [0.2, 3.0])
+def test_a_jolt_moves_neurons_by_a_share_of_their_length(length):
+    units = key(6).standard_normal((800, 5))
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    a = length * np.where(np.arange(800) % 2, 1.0, -1.0)
+    b, V = landscape.jolt(a, length * units, 0.1, key(7))
+    np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
+    np.testing.assert_array_equal(np.sign(b), np.sign(a))
+    moved = V / np.linalg.norm(V, axis=1, keepdims=True) - units
+    assert np.mean(np.sum(moved**2, axis=1)) == pytest.approx(0.01 * 4 / 5, rel=0.1)
+
+
 def test_starts_near_the_teacher_and_from_the_first_two_stages():
     a, W = landscape.near(TEACHER, 4, 0.0, 2, 5)
     assert a.shape == (2, 12) and W.shape == (2, 12, 5)

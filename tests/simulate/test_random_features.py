@@ -13,7 +13,7 @@ def test_every_penalty_fits_like_ridge(p):
     now = simulate.draw(p, simulate.key(4, 0))
     F = p.student(now.X2 @ now.W0.T)
     ridges = np.array([1e-3, 0.05, 2.0])
-    fits = simulate.random_features._fits(F, now.y2[:, None], ridges)[:, :, 0]
+    fits = simulate.random_features.fits(F, now.y2[:, None], ridges)[:, :, 0]
     for a, ridge in zip(fits, ridges, strict=True):
         np.testing.assert_allclose(a, simulate.ridge(F, now.y2, ridge)[0], rtol=1e-7, atol=1e-10)
 
@@ -24,11 +24,13 @@ def test_no_penalty_is_the_least_norm_solution(p):
     F = p.student(now.X2 @ now.W0.T)
     expected = np.linalg.lstsq(F, now.y2, rcond=None)[0]
     np.testing.assert_allclose(
-        simulate.random_features._fits(F, now.y2[:, None], np.zeros(1))[0, :, 0], expected, rtol=1e-6, atol=1e-8
+        simulate.random_features.fits(F, now.y2[:, None], np.zeros(1))[0, :, 0], expected, rtol=1e-6, atol=1e-8
     )
 
 
-@pytest.mark.parametrize("p", [NARROW, WIDE])
+@pytest.mark.parametrize(
+    "p", [NARROW, WIDE, NARROW.replace(first_layer="gaussian")], ids=["narrow", "wide", "gaussian"]
+)
 def test_path_agrees_with_the_simulated_losses_of_the_untrained_network(p):
     path = simulate.random_features.path(p, p.ridge, trials=3, seed=5)
     np.testing.assert_allclose(path.test[:, 0], simulate.losses(p, 0.0, trials=3, seed=5).test, rtol=1e-8)

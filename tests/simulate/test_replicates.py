@@ -1,12 +1,24 @@
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict, is_dataclass
+from functools import partial
+from inspect import isfunction, ismodule, signature
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 
-from onestep import Problem, simulate
+from onestep import Problem, relu, simulate
+from onestep.multiindex import Target
 
 P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+def trained(system, rng):
+    return simulate.threestage.train(system, 4, rng, [1e-2]).fitted
+
+
+def numbers(result):
+    return asdict(result) if is_dataclass(result) else result
 
 
 def test_same_numbers_with_one_and_two_workers():
@@ -28,15 +40,49 @@ def test_a_seed_may_name_an_experiment():
     assert simulate.key((3, 1), 5).random() == simulate.key(3, 1, 5).random()
 
 
-def test_any_executor_gives_the_same_numbers():
-    here = simulate.losses(P, [0.0, 3.0], trials=4, seed=1)
-    for pool in (ThreadPoolExecutor(2), ProcessPoolExecutor(2, get_context("spawn"))):
-        with pool:
-            there = simulate.losses(P, [0.0, 3.0], trials=4, seed=1, executor=pool)
-            limits = simulate.plateaus(P, [0, 1], trials=2, seed=1, executor=pool)
-        np.testing.assert_allclose(there.train, here.train, rtol=1e-12)
-        np.testing.assert_allclose(there.test, here.test, rtol=1e-12)
-        np.testing.assert_allclose(limits.test, simulate.plateaus(P, [0, 1], trials=2, seed=1).test, rtol=1e-12)
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def pool(request):
+    with ThreadPoolExecutor(2) if request.param == "threads" else ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        yield pool
+
+
+TARGET = Target({(1, 0): 1.0, (0, 2): 0.5})
+SYSTEM = relu.Population(relu.random_teacher(4, 2, simulate.key(0)))
+DRAWS = {
+    "losses": partial(simulate.losses, P, [0.0, 3.0]),
+    "plateaus": partial(simulate.plateaus, P, [0, 1]),
+    "path": partial(simulate.random_features.path, P, [0.01, 1.0]),
+    "sizes": partial(simulate.expansion.sizes, P, [2.0], 2),
+    "norms": partial(simulate.expansion.norms, P, [2.0], [1]),
+    "expansion": partial(simulate.expansion.losses, P, 2.0, [simulate.expansion.Version("gaussian", 1)]),
+    "forms": partial(simulate.expansion.forms, P, [0.1]),
+    "directions": partial(simulate.spectra.directions, P),
+    "gradients": partial(simulate.spectra.gradients, P),
+    "weights": partial(simulate.spectra.weights, P, [2.0]),
+    "weight_spectrum": partial(simulate.spectra.weight_spectrum, P, 2.0),
+    "features": partial(simulate.spectra.features, P, [2.0], 2),
+    "kernel_ridge": partial(simulate.rivals.kernel_ridge, P, simulate.rivals.RBF(), [0.1]),
+    "one_step": partial(simulate.repeat, partial(simulate.directions.one_step, TARGET, 8, 50, 4)),
+    "fresh_steps": partial(
+        simulate.repeat, partial(simulate.directions.fresh_steps, TARGET, 8, 50, 4, 2, activation="tanh")
+    ),
+    "train": partial(simulate.repeat, partial(trained, SYSTEM)),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_any_executor_gives_the_same_numbers(draw, pool):
+    np.testing.assert_equal(numbers(draw(trials=3, seed=1, executor=pool)), numbers(draw(trials=3, seed=1)))
+
+
+def test_every_function_with_trials_is_among_them():
+    found = {
+        function
+        for room in filter(ismodule, vars(simulate).values())
+        for function in filter(isfunction, vars(room).values())
+        if {"trials", "jobs"} <= set(signature(function).parameters)
+    }
+    assert found == {draw.func for draw in DRAWS.values()}
 
 
 def test_what_is_no_executor_is_refused():

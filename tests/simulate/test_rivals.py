@@ -76,6 +76,17 @@ def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
         assert abs(squares.mean() - error) < 6 * squares.std() / np.sqrt(len(Z))
 
 
+def test_the_control_variate_of_a_fresh_sample_takes_nothing_away():
+    """A teacher with c⋆1 far from 1, and a test sample so large that any bias shows."""
+    p = SMALL.replace(teacher=(0, 0.4, 0.5))
+    error = simulate.rivals.kernel_ridge(p, ArcCosine(), [0.05], trials=1, seed=3, test_size=40_000)[0, 0]
+    now, X, y, _ = both_samples(p, 3)
+    Z = simulate.key(98, 0).standard_normal((40_000, p.d))
+    weights = np.linalg.solve(ArcCosine().matrix(X, X) + 0.05 * len(X) * np.eye(len(X)), y)
+    squares = (p.target(Z @ now.beta_star) - ArcCosine().matrix(Z, X) @ weights) ** 2 + p.noise**2
+    assert abs(squares.mean() - error) < 6 * squares.std() / np.sqrt(len(Z)) < 0.1
+
+
 def test_a_quadratic_kernel_learns_a_quadratic():
     p = Problem(n=200, d=4, N=4, teacher=(0, 0, 1))
     quadratic = simulate.rivals.kernel_ridge(p, Power(2), [1e-6], trials=2, seed=4)

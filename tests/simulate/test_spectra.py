@@ -47,15 +47,3 @@ def test_variates_explain_most_of_a_spike():
     )
     for samples, known in ((weights.first, weights.variates), (features.values, features.variates)):
         assert np.max(estimates.controlled(samples, known).se) < 0.5 * np.max(estimates.mean(samples).se)
-
-
-def test_crossing_is_that_of_the_mean_curve_with_the_jackknifes_error():
-    rng = np.random.default_rng(6)
-    eta = np.array([2.0, 3.0])
-    excess = np.array([-0.4, 0.7]) + 0.1 * rng.standard_normal((200, 2)) + 0.1 * rng.standard_normal((200, 1))
-    found = estimates.mean(simulate.spectra.crossing(eta, excess))
-    expected = estimates.mean_crossing(eta, excess, 0.0)
-    assert found.value == pytest.approx(expected.value, rel=1e-9)
-    assert found.se == pytest.approx(expected.se, rel=0.02)
-    with pytest.raises(ValueError, match="rise through 0"):
-        simulate.spectra.crossing(eta, -excess)

@@ -23,20 +23,21 @@ def test_plateaus_by_explicit_limit_features():
 
 
 def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
-    got = simulate.plateaus(P, [3], trials=1, seed=6)
-    now = simulate.draw(P, simulate.key(6, 0))
+    p = P.replace(activation="tilted_sin")
+    got = simulate.plateaus(p, [3], trials=1, seed=6)
+    now = simulate.draw(p, simulate.key(6, 0))
     direction = now.X.T @ now.y
     direction /= np.linalg.norm(direction)
     Q = np.linalg.qr(now.a[:, None] ** [1, 2, 3])[0]
 
     def limit_features(X):
-        F0 = P.student(X @ now.W0.T)
-        return np.column_stack([F0 - F0 @ Q @ Q.T, 1e3 * (X @ direction)[:, None] ** [1, 2, 3]])
+        F0 = p.student(X @ now.W0.T)
+        return np.column_stack([F0 - F0 @ Q @ Q.T, 1e5 * (X @ direction)[:, None] ** [1, 2, 3]])
 
-    a, train = simulate.ridge(limit_features(now.X2), now.y2, P.ridge)
-    X, y = simulate.sample(P, now.beta_star, np.random.default_rng(8), 200_000)
+    a, train = simulate.ridge(limit_features(now.X2), now.y2, p.ridge)
+    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), 200_000)
     errors = (y - limit_features(X) @ a) ** 2
-    assert got.train[0, 0] == pytest.approx(train, rel=1e-6)  # a weight of 1e3 still feels the penalty
+    assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 
 
@@ -62,8 +63,8 @@ def test_a_spike_being_born_has_the_strength_of_its_threshold():
     q = now.a / np.linalg.norm(now.a)
     F0, z = p.student(now.X2 @ now.W0.T), now.X2 @ beta
     born = p.student.coefficients(2)[2] * (p.student.linear * p.n**0.25) ** 2 * now.a**2
-    F = np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, born - q * (q @ born)), 1e3 * z])
-    assert got.train[0, 0] == pytest.approx(simulate.ridge(F, now.y2, p.ridge)[1], rel=1e-6)
+    F = np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, born - q * (q @ born)), 1e5 * z])
+    assert got.train[0, 0] == pytest.approx(simulate.ridge(F, now.y2, p.ridge)[1], rel=1e-8)
 
 
 def test_plateau_at_a_threshold_by_explicit_features():
@@ -77,10 +78,10 @@ def test_plateau_at_a_threshold_by_explicit_features():
 
     def limit_features(X):
         F0, z = p.student(X @ now.W0.T), X @ beta / length
-        return np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, hidden), 1e4 * z])
+        return np.column_stack([F0 - np.outer(F0 @ q, q) + np.outer(z**2, hidden), 1e5 * z])
 
     a, train = simulate.ridge(limit_features(now.X2), now.y2, p.ridge)
-    assert got.train[0, 0] == pytest.approx(train, rel=1e-6)
+    assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
     X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), 200_000)
     errors = (y - limit_features(X) @ a) ** 2
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
@@ -102,11 +103,24 @@ def test_redraws_average_replicates_that_share_the_first_layer_and_the_second_in
     losses = []
     for now in draws:
         F0, q = P.student(now.X2 @ now.W0.T), now.a / np.linalg.norm(now.a)
-        F1 = np.column_stack([F0 - np.outer(F0 @ q, q), 1e4 * now.X2 @ (now.X.T @ now.y / P.n)])
+        F1 = np.column_stack([F0 - np.outer(F0 @ q, q), 1e5 * now.X2 @ (now.X.T @ now.y / P.n)])
         losses.append([simulate.ridge(F, now.y2, P.ridge)[1] for F in (F0, F1)])
         assert np.linalg.norm(now.beta_star) == pytest.approx(1)
-    np.testing.assert_allclose(got.train[0], np.mean(losses, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(got.train[0], np.mean(losses, axis=0), rtol=1e-8)
     known = [simulate.variates.variates(P, now, now.y2[:, None]) for now in draws]
     np.testing.assert_allclose(got.variates[0], np.mean(known, axis=0))
-    with pytest.raises(ValueError, match="redraws = 0"):
-        simulate.plateaus(P, [0], redraws=0)
+
+
+@pytest.mark.parametrize(
+    ("orders", "options", "message"),
+    [
+        ([0], {"redraws": 0}, "redraws = 0"),
+        (2, {}, "orders = 2: must be a list"),
+        ([], {}, r"orders = \[\]: must be a list"),
+        ([0, 1.2], {}, "orders = 1.2"),
+        ([0, 3], {}, "c_3 = 0, so that no step bears spike 3"),
+    ],
+)
+def test_bad_input_is_named(orders, options, message):
+    with pytest.raises(ValueError, match=message):
+        simulate.plateaus(P, orders, trials=1, **options)

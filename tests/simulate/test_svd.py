@@ -73,6 +73,8 @@ def test_low_rank_and_zero_matrices():
     found = simulate.svd.singular_triplets(with_values([5.0, 2.0], 40, 30), 3)
     np.testing.assert_allclose(found.values, [5, 2, 0], atol=1e-12)
     assert found.steps <= 6
+    tiny = simulate.svd.singular_triplets(with_values([5.0, 2.0, 1e-4, 1e-6], 40, 30), 4)
+    np.testing.assert_allclose(tiny.values, [5, 2, 1e-4, 1e-6], rtol=1e-6)
     assert simulate.svd.operator_norm(np.zeros((6, 4))) == 0
     assert simulate.svd.operator_norm(np.eye(9)) == pytest.approx(1)
     np.testing.assert_allclose(simulate.svd.singular_triplets(np.eye(5), 5).values, np.ones(5))

@@ -222,6 +222,18 @@ def test_measures_do_not_feel_signs_rotations_or_order(rng, teacher):
     )
 
 
+@pytest.mark.parametrize(("share", "enough"), [(0.3, False), (0.6, True)])
+def test_recovery_asks_for_half_the_weight(teacher, share, enough):
+    a, W = threestage.balance(np.array([1.0, share, 1.0]) * teacher.weights, teacher.directions)
+    assert threestage.recovered(a, W, teacher) is enough
+
+
+def test_effective_directions_count_lines_whatever_their_length():
+    W = np.array([[5.0, 0, 0], [0, -0.1, 0], [0, 0, 2.0]])
+    assert threestage.effective_directions(W) == pytest.approx(3)
+    assert threestage.effective_directions(W[[0, 0, 1]]) == pytest.approx(9 / 5)
+
+
 def test_angles_are_exact_when_tiny():
     teacher = relu.Teacher(np.eye(2, 3), [1.0, 1.0])
     angle, nearest = threestage.angles(np.array([[0.0, -1.0, 1e-10], [1.0, 0.0, 0.0], [0.0, 0.0, 2.0]]), teacher)
@@ -256,6 +268,28 @@ def test_same_key_same_training():
         return threestage.train(threestage.sample(teacher, 60, rng), 6, rng, RIDGES[:1])
 
     np.testing.assert_array_equal(run().final[1], run().final[1])
+
+
+@pytest.mark.parametrize("trial", [2, 3, 7])
+def test_descent_on_few_samples_goes_on_where_a_line_search_fails_at_a_kink(trial):
+    rng = key(1, 8, 1, trial, 450)
+    system = threestage.sample(relu.random_teacher(8, 1, rng), 36, rng)
+    run = threestage.train(system, 6, rng, [3e-2, 3e-3])
+    for end, ridge in zip(run.descents, run.ridges, strict=True):
+        assert end.converged
+        again = threestage.descend(system, end.a, end.W, ridge)
+        decays = [ridge / 2 * (np.sum(x.a**2) + np.sum(x.W**2)) for x in (end, again)]
+        assert again.loss + decays[1] == pytest.approx(end.loss + decays[0], rel=3e-3)
+
+
+def test_the_least_samples_are_found_by_bisection():
+    asked = []
+    sizes = range(10, 200, 10)
+    assert threestage.least_samples(lambda n: asked.append(n) or n >= 73, sizes) == 80
+    assert len(asked) <= 5
+    assert threestage.least_samples(lambda n: np.True_, sizes) == 10
+    with pytest.raises(ValueError, match="n = 190"):
+        threestage.least_samples(lambda n: False, sizes)
 
 
 @pytest.mark.parametrize(

@@ -32,3 +32,16 @@ def test_redraws_count_as_one_label():
     one, two = variates(p, now, now.y2[:, None]), variates(p, now, labels)
     np.testing.assert_array_equal(one[:3], two[:3])
     assert two[3] == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_squared_gradient_is_taken_less_its_exact_mean(size):
+    """E ‖Xᵀy/m‖² = E y²‖x‖²/m + (1 - 1/m) (E y x)², by quadrature."""
+    p = Problem(20, 8, 12, teacher=(0.0, 0.8, 0.4, 0.3), noise=0.5)
+    now = simulate.draw(p, simulate.key(2), step_samples=size)
+    beta = now.X.T @ now.y / size
+    z, w = np.polynomial.hermite_e.hermegauss(20)
+    w, y = w / w.sum(), p.target(z)
+    power = w @ y**2 + 0.25
+    mean = (w @ (z * y) ** 2 + 0.25 + 7 * power) / size + (1 - 1 / size) * (w @ (z * y)) ** 2
+    assert beta @ beta - variates(p, now, now.y2[:, None])[0] == pytest.approx(mean, rel=1e-12)

@@ -8,26 +8,12 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 
-from website import tools
-from website.chromium import Chromium
-
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build/site"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
 SCREENS = {"phone": (390, 844, True), "desktop": (1280, 900, False)}
-CHECKS = Path(__file__).with_name("checks.js").read_text(encoding="utf-8")
 SLIDE = "new Promise((done) => setTimeout(done, 500))"  # what a menu takes to slide in
 BAD = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Network.loadingFailed"}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    binary = tools.chromium()
-    if not binary:
-        pytest.exit("there is no Chromium or Chrome on the PATH; CHROMIUM can name one", returncode=1)
-    with Chromium(binary) as browser:
-        browser.call("Page.addScriptToEvaluateOnNewDocument", source=CHECKS)
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,18 @@
-"""A project with two sample notebooks, for the site to be made of."""
+"""A project with two sample notebooks, for the site to be made of, and a browser for the finished pages."""
 
 import base64
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onestep import report
 from onestep.estimates import Estimate
+from website import tools
+from website.chromium import Chromium
+
+CHECKS = Path(__file__).with_name("checks.js")
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -63,14 +68,24 @@ def project(tmp_path):
         "docs/index.md": "# Front\n\n{{ figure 07_drop }}\n\n{{ tally }}\n",
         "docs/all.md": "# All\n\n{{ gallery }}\n\n{{ verdicts }}\n\n{{ readme Run it }}\n",
         "docs/conf.py": "",
-        "lib/onestep/__init__.py": '"""A library.\n\nproblem    what every call takes\n"""\n',
+        "lib/onestep/__init__.py": '"""A library.\n\nproblem    what every call takes\n"""\n__version__ = "1.0"\n',
         "lib/onestep/problem.py": '"""Problems."""\n\n\ndef solve(x: int = 1):\n    """Solve x_1 | y."""\n',
         "README.md": "# x\n\n## Run it\n\n    make figures\n\n[all](figures/README.md)\n\n## Cite\n\nus\n",
         "CONTRIBUTING.md": "# Contributing\n",
         "CITATION.cff": "",
         "LICENSE": "",
-        "pyproject.toml": '[project]\nversion = "1.0"\n',
+        "pyproject.toml": "[project]\n",
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    binary = tools.chromium()
+    if not binary:
+        pytest.exit("there is no Chromium or Chrome on the PATH; CHROMIUM can name one", returncode=1)
+    with Chromium(binary) as browser:
+        browser.call("Page.addScriptToEvaluateOnNewDocument", source=CHECKS.read_text(encoding="utf-8"))
+        yield browser

@@ -1,9 +1,13 @@
 """Links, placeholders and escapes in Markdown."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from website import text
 
+ROOT = Path(__file__).parents[2]
 NAMES = ["06_staircase", "07_gains"]
 
 
@@ -32,8 +36,15 @@ def test_mentions_become_links(written, expected):
 
 
 def test_links_to_notebooks_lead_to_pages():
-    written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](figures/README.md) `x.ipynb`"
-    assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) `x.ipynb`"
+    written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](figures/README.md) [d](figures/seeds.md) `x.ipynb`"
+    assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) [d](/seeds.md) `x.ipynb`"
+
+
+def test_tables_that_the_readme_links_to_have_a_page():
+    written = text.pages((ROOT / "README.md").read_text(encoding="utf-8"))
+    linked = re.findall(r"\]\(/([\w-]+\.md)\)", written)
+    assert linked
+    assert not [page for page in linked if not (ROOT / "docs" / page).is_file()]
 
 
 def test_placeholders_are_filled():

@@ -70,6 +70,12 @@ def test_a_scale_passes_through():
     assert turned.edge == pytest.approx(one.edge, rel=1e-9)
 
 
+@pytest.mark.parametrize(("d", "N"), SHAPES)
+def test_the_largest_of_a_gaussian_matrix_has_johnstones_centre_and_scale(d, N):
+    law, size, slope = theory.spectra.weights(Problem(10, d, N)), sqrt(N) + sqrt(d), 1 / sqrt(N) + 1 / sqrt(d)
+    assert law.largest**2 * d == pytest.approx(size**2 - 1.2065335745820 * size * slope ** (1 / 3), rel=1e-9)
+
+
 @pytest.mark.parametrize("ratio", [0.5, 2.0])
 def test_the_largest_of_a_gaussian_matrix(ratio):
     d = 150

@@ -48,3 +48,13 @@ def test_overlap_collapses_at_the_power_of_the_information_exponent():
         ]
         np.testing.assert_allclose(curves[0], curves[1], rtol=0.01)
         assert np.all((curves[0] > 0.01) & (curves[0] < 0.99))
+
+
+def test_a_strong_linear_part_that_is_estimated_and_removed_leaves_its_noise():
+    d, n, target = 150, 20_000, Target({(1,): 3.0, (2,): 0.7})
+    runs = [simulate.directions.one_step(target, d, n, 48, key(8, t), CURVED, True) for t in range(8)]
+    energies = np.mean(np.square(runs), axis=(1, 2))
+    predicted = theory.directions.energy(target, d, [n], CURVED, True)[0, 0]
+    error = energies.std(ddof=1) / np.sqrt(len(energies))
+    assert abs(energies.mean() - predicted) < 4 * error + 0.02 * predicted
+    assert error < 0.1 * predicted < 0.05

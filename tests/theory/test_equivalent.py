@@ -154,9 +154,11 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     label[:Z], label[Z : 2 * Z], label[-Z:] = root * f.label[0], root * f.label[1], root * f.label[2]
     whole = np.block([[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]])
     metric = np.eye(share.size) + units.common / d * (across.T @ np.linalg.solve(bent(2, 1.0), across))
+    if output == "full":
+        metric -= start.T @ known.generic @ start  # in q already
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])
-    assert theory.equivalent.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-7)
+    assert theory.equivalent.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
 
 
 def explicit_directions(inverse, b, vectors, Z):
@@ -172,4 +174,15 @@ def explicit_directions(inverse, b, vectors, Z):
         for e, x in zip(vectors, cross, strict=True)
     ]
     leak = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.equivalent.Directions(back, seen, leak, np.zeros((Z, Z)))
+    return theory.equivalent.Directions(back, seen, leak, 0.1 * np.eye(Z))
+
+
+def test_fluctuation_of_an_untrained_network_of_many_inputs():
+    p = Problem(10**15, 3 * 10**14, 5 * 10**14, 0.1, (0.0, 1.0, 0.5), teacher=(0.0, 1.0))
+    f = theory.every_step.family(p).features(0.0)
+    now = f.solution(theory.every_step.iterate(f)[0])
+    q, kappa, heavy = now.q.mean(), now.kappa.mean(), 0.5**4 * (60 - 4)  # Var (c H_2)² = c⁴(60 - 4)
+    entries = q**2 * heavy / (1 + kappa) ** 2 / p.n
+    units, samples = theory.equivalent.fluctuation(f, now)
+    assert units == pytest.approx(1 / p.N + entries, rel=1e-5)
+    assert samples == pytest.approx(1 / p.n + p.N / p.n * entries, rel=1e-5)

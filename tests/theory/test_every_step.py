@@ -72,9 +72,10 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
 @pytest.mark.parametrize("p", [P1, P2, ODD], ids=["linear", "quadratic", "odd"])
 def test_no_step_is_the_random_features_model(p, layer, output):
     p = p.replace(first_layer=layer, initial_output=output).scaled(10**10)
-    found, expected = theory.every_step.uniform(p, 0.0), theory.untrained(p)
-    assert found.train == pytest.approx(expected.train, rel=1e-4)
-    assert found.test == pytest.approx(expected.test, rel=1e-4)
+    (train, test, *_), _ = theory.every_step.family(p, order=58).evaluate(0.0)
+    expected = theory.untrained(p)
+    assert train == pytest.approx(expected.train, rel=1e-7)
+    assert test == pytest.approx(expected.test, rel=1e-7)
 
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
@@ -148,11 +149,12 @@ def test_against_simulation(p):
 
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
-def test_without_a_step_only_the_linear_part_is_learned(layer, output):
+def test_without_a_step_only_the_linear_part_is_learned(layer, output, monkeypatch):
+    monkeypatch.setattr(theory.every_step, "_ORDERS", (58, 87))
     p = ODD.replace(first_layer=layer, initial_output=output).scaled(10**10)
     learned = theory.learned(p, 0.0, 3)
-    assert learned[1] == pytest.approx(1 - theory.traces(p).T, rel=1e-4)
-    np.testing.assert_allclose(learned[[0, 2, 3]], 0, atol=1e-5)
+    assert learned[1] == pytest.approx(1 - theory.traces(p).T, rel=1e-7)
+    np.testing.assert_allclose(learned[[0, 2, 3]], 0, atol=1e-7)
 
 
 @pytest.mark.parametrize("p", [BATTERY[1], BATTERY[3], BATTERY[4]], ids=["quadratic", "softplus", "cubic"])
@@ -202,6 +204,8 @@ def test_shapes_and_residuals():
     assert np.ndim(single.train) == 0
     assert curve.test[1] == pytest.approx(single.test, rel=1e-9)
     assert np.all(curve.residual < 1e-9)
+    assert curve.error.train.shape == curve.error.test.shape == (3,)
+    assert curve.error.test[1] == pytest.approx(float(single.error.test), rel=1e-6)
     through = theory.losses(P1, np.array([3.0]), method="uniform")
     assert through.test[0] == pytest.approx(float(single.test), rel=1e-12)
     same = theory.every_step.uniform(P1, 3.0, step_samples=P1.n)
@@ -221,6 +225,8 @@ def test_shapes_and_residuals():
         ({"p": P1.replace(activation=(0.0, 0.0, 1.0))}, "c_1 = 0"),
         ({"p": P1.scaled(10**30)}, "N = "),
         ({"p": P1.replace(d=7)}, "d = 7: must be at least 8"),
+        ({"p": (1000, 300, 500)}, r"p = \(1000, 300, 500\): must be a Problem"),
+        ({"eta": 1e6}, r"eta = 1e\+06: makes spike weights .* up to 20, here for eta <= "),
     ],
 )
 def test_bad_input_is_named(changes, message):
@@ -235,6 +241,18 @@ def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.every_step, "_TOLERANCE", 0.0)
     with pytest.raises(ArithmeticError, match="did not converge"):
         theory.every_step.family(P1).evaluate(0.0)
+
+
+def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
+    p = Problem(951, 925, 2673, 0.0032378627817870277, "erf", "softplus", 0.23778365911992883, initial_output="full")
+    family = theory.every_step.family(p)
+    with np.errstate(all="ignore"):
+        state, residual = family.lowered(family.features(0.0))
+    assert residual < 1e-9
+    untrained = theory.every_step.losses_at(family.features(0.0), state)
+    small = theory.losses(p, 0.01)
+    np.testing.assert_allclose(untrained, [small.train, small.test], rtol=1e-4)
+    assert theory.losses(p, 0.0).test == pytest.approx(untrained[1], rel=1e-6)
 
 
 def test_best_step_and_ridge_beat_their_neighbours():
@@ -255,6 +273,28 @@ def test_best_step_and_ridge_beat_their_neighbours():
         theory.every_step.best_ridge(P1, 1.0, smallest=1.0, largest=0.5)
 
 
+def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
+    small, large, cubic = (
+        theory.losses(p, 5.0).error for p in (P1, P1.scaled(10**4), P1.replace(activation=(0.0, 1.0, 0.3, 0.3)))
+    )
+    for loss in ("train", "test"):
+        assert 0 < getattr(large, loss) < 0.15 * getattr(small, loss) < 1e-3 < getattr(cubic, loss) < 0.1
+
+
+def test_the_best_step_is_looked_for_beyond_the_root_of_n():
+    p = P2.replace(n=500, d=150, N=250)
+    best = theory.every_step.best_step(p, readout=[1.0])
+    assert np.sqrt(p.n) < best.eta < 2 * np.sqrt(p.n)
+    assert not best.at_bound
+
+
+def test_the_best_ridge_is_found_on_either_side_of_the_grids_best():
+    p = BATTERY[0]
+    found = [theory.every_step.best_ridge(p, 4.0, smallest=s, largest=1e3 * s) for s in (1e-3, 2.1e-3)]
+    assert found[1].ridge == pytest.approx(found[0].ridge, rel=0.01)
+    assert not any(one.at_bound for one in found)
+
+
 def test_one_door_takes_the_method_that_is_right_there():
     eta = [0.0, 0.8 * np.sqrt(P1.N)]
     np.testing.assert_array_equal(theory.losses(P1, eta).test, theory.every_step.uniform(P1, eta).test)
@@ -263,6 +303,7 @@ def test_one_door_takes_the_method_that_is_right_there():
     assert theory.losses(huge, far).test == theory.staircase.spiked(huge, far, growing_rows=True).test
     assert theory.losses(huge, far, method="spiked").test == theory.staircase.spiked(huge, far).test
     assert theory.losses(huge, far, growing_rows=False).test == theory.staircase.spiked(huge, far).test
+    assert np.isnan(theory.losses(huge, [0.0, far]).error.test).tolist() == [True, True]
     one = theory.losses(P1, 3.0, readout=[1.0], step_samples=4000, step_noise="isotropic")
     assert one == theory.every_step.uniform(P1, 3.0, [1.0], 4000, "isotropic")
 

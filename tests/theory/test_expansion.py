@@ -13,11 +13,32 @@ def test_metric_of_the_hidden_directions_is_what_the_forms_leave():
     p, K = SETTINGS[2].replace(activation="softplus"), 4
     form = theory.forms(p, 1)
     tau, even = form[2, 2], form[4, 4]
+    assert form[3, 3] == pytest.approx(2 * tau + even, rel=1e-12)
+    assert form[3, 4] == form[4, 3] == even
     gamma = np.array([0.0, 1.0, 0.0, 3.0])
     moments = np.array([[1, 0, 3, 0], [0, 3, 0, 15], [3, 0, 15, 0], [0, 15, 0, 105.0]])
     left = moments - tau * (moments - np.outer(gamma, gamma)) - even * np.outer(gamma, gamma)
     metric = theory.staircase.hidden_metric(p, theory.traces(p), K)
     np.testing.assert_allclose(metric @ left, np.eye(K), atol=1e-12)
+
+
+def test_the_length_of_inputs_moves_even_forms_alone():
+    p = SETTINGS[2]
+    usual, sphere = theory.forms(p, 2), theory.forms(p, 2, length=0.0)
+    assert np.array_equal(theory.forms(p, 2, length=1.0), usual)
+    tau, even = usual[4, 4], usual[6, 6]
+    assert sphere[6, 6] == pytest.approx(tau)  # 1/√N is a direction as any other
+    assert sphere[5, 5] == pytest.approx(3 * tau)
+    # a rank-one part of v times the power: 1/(1 - e) - 1/(1 - τ) is v times that of Gaussian inputs
+    long = theory.forms(p, 2, length=4.0)[6, 6]
+    assert 1 / (1 - long) - 1 / (1 - tau) == pytest.approx(4 * (1 / (1 - even) - 1 / (1 - tau)))
+    others = np.ones(8, bool)
+    others[5:7] = False
+    assert np.array_equal(sphere[np.ix_(others, others)], usual[np.ix_(others, others)])
+    rows = p.replace(first_layer="gaussian")
+    assert theory.forms(rows, 2, length=4.0)[7, 7] == theory.forms(rows, 2)[7, 7]
+    with pytest.raises(ValueError, match="length = -1"):
+        theory.forms(p, 2, length=-1)
 
 
 def test_omitted_terms_of_a_polynomial_are_its_last_terms():

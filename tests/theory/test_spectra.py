@@ -6,6 +6,7 @@ import pytest
 from onestep import Problem, estimates, hermite, simulate, theory
 
 BASE = Problem(1000, 300, 500, noise=1.0)
+UNSEEN = BASE.replace(activation=(0.0, 0.0, 1.0))
 _MEAN = hermite.Function(lambda z: np.sin(1.5 * z + 0.8)).mean
 WAVE = hermite.Function(lambda z: np.sin(1.5 * z + 0.8) - _MEAN, lambda z: 1.5 * np.cos(1.5 * z + 0.8), name="wave")
 SHAPES = [(1000, 300, 500), (1000, 300, 200), (400, 800, 600), (500, 250, 1500)]
@@ -81,6 +82,11 @@ def test_full_output_needs_a_larger_step():
     assert np.isnan(theory.spectra.weight_spike(full, just, step_noise="absent").value).tolist() == [True, False]
 
 
+def test_gap_of_the_gradient_falls_a_little_slower_than_the_root_of_n():
+    near, far = (theory.spectra.gradient_gap(BASE.scaled(n)) for n in (400, 1600))
+    assert -0.5 < log(far / near) / log(4) < -0.4
+
+
 def test_gap_of_the_gradient_follows_its_prediction():
     sizes = [400, 1600]
     plain, predicted = (
@@ -114,6 +120,27 @@ def test_without_a_step_all_kinds_of_noise_agree():
     assert theory.spectra.weights(BASE, 0.0, "correlated").largest == pytest.approx(
         theory.spectra.weights(BASE).largest, rel=1e-5
     )
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_rows_under_correlated_noise_are_as_long_as_under_isotropic(output):
+    p, eta = BASE.replace(activation="softplus", teacher=(0.0, 1.0, 0.5), initial_output=output), 20.0
+    law = theory.spectra.weights(p, eta, "correlated")
+    power = np.mean(law.y**2)
+    assert power == pytest.approx(p.label_power + (output == "full") * p.student.second_moment)
+    start, cross, square, noise = law.mix
+    np.testing.assert_allclose(cross**2, 4 * start * square, rtol=1e-12)  # of (1 + tM)²
+    assert np.mean(start + p.phi * power * square + power * noise) == pytest.approx(1 + eta**2 / p.N * p.row_growth)
+
+
+def test_right_overlap_with_the_full_output_in_closed_form():
+    """The spike's right vector θβ̂ + e, e = W0ᵀa of norm 1 and at cosine -ρ_0 to β̂, seen through the same bulk."""
+    p = BASE.replace(initial_output="full")
+    eta = theory.spectra.weight_threshold(p) * np.array([1.05, 1.5, 4.0])
+    theta, rho0, c = eta * p.student.linear * sqrt(p.D), p.student.linear / sqrt(p.D), 1 / p.psi
+    square = theta**2 - 2 * theta * rho0  # of the strength, in the place of θ²
+    expected = (square**2 - c) / square**2 * (theta - rho0) ** 2 / (square + 1)
+    np.testing.assert_allclose(theory.spectra.weight_spike(p, eta, "absent").right, expected, rtol=1e-7)
 
 
 def test_full_output_turns_the_right_vector():
@@ -204,6 +231,16 @@ def test_overlaps_of_a_vector_sum_to_at_most_one():
         assert np.nanmax(overlap.sum(-1)) < 1
 
 
+def test_the_first_overlap_of_features_against_simulation_close_to_its_birth():
+    p = Problem(800, 240, 400, activation=(0, 1.0))
+    eta = theory.spectra.birth(p, 1) * np.array([2.0, 3.0])
+    found = theory.spectra.feature_spikes(p, eta, 1).overlap[:, 0, 0]
+    measured = simulate.spectra.features(p, eta, 1, 1, 8, seed=12).overlap[:, :, 0, 0]
+    error = measured.std(0, ddof=1) / sqrt(8)
+    assert np.all(np.abs(measured.mean(0) - found) < 4 * error + 0.02)
+    assert np.all(error < 0.02)
+
+
 def test_growth_of_rows_bends_the_second_direction_at_every_size():
     p = Problem(10**14, 3 * 10**13, 5 * 10**13, activation=WAVE)
     cosine, share = theory.spectra.second_spike(p)
@@ -256,6 +293,21 @@ def test_a_gaussian_first_layer_may_show_a_spike_before_any_step():
     assert np.isnan(theory.spectra.feature_spikes(even.replace(first_layer="sphere"), [0.0], 1).value[0, 0])
 
 
+def test_visible_spikes_are_those_that_simulated_features_show():
+    p = Problem(600, 180, 150, activation="tilted_sin")
+    eta = p.n ** np.array([0.0, 0.25, 0.4])
+    level, count = theory.spectra.visible_from(p, eta), theory.visible(p, eta)
+    seen = simulate.spectra.features(p, eta, 4, trials=8, seed=3).values
+    assert count.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(np.median((seen > level[:, None]).sum(-1), axis=0), count)
+    assert level[0] == pytest.approx(theory.spectra.features(p, eta[0]).edge * (1 + 2 * 600 ** (-2 / 3)))
+    assert theory.visible(p, eta, 1).tolist() == [0, 1, 1]
+    assert theory.visible(p, eta[1]) == 1
+    assert np.shape(theory.visible(p, eta[1])) == np.shape(theory.spectra.visible_from(p, eta[1])) == ()
+    one_power = p.replace(activation=(0.0, 1.0))
+    assert theory.visible(one_power, [0.0, 50.0]).tolist() == [0, 1]
+
+
 def test_bad_arguments_are_named():
     for call, message in (
         (lambda: theory.spectra.weight_spike(BASE, -1.0), "eta"),
@@ -264,7 +316,13 @@ def test_bad_arguments_are_named():
         (lambda: theory.spectra.weights(BASE, 1.0, "colored"), "step_noise"),
         (lambda: theory.spectra.weight_spike(BASE, 1.0, "correlated"), "step_noise = 'correlated'"),
         (lambda: theory.spectra.gradient_gap(BASE, "absent"), "step_noise = 'absent'"),
-        (lambda: theory.spectra.birth(BASE.replace(activation=(0, 1.0)), 2), "order = 2"),
+        (lambda: theory.spectra.birth(BASE.replace(activation=(0, 1.0)), 2), "order = 2: c_2 = 0"),
+        (lambda: theory.spectra.birth(UNSEEN, 1), "c_1 = 0"),
+        (lambda: theory.spectra.features(UNSEEN), "c_1 = 0"),
+        (lambda: theory.spectra.weight_threshold(UNSEEN), "c_1 = 0"),
+        (lambda: theory.spectra.gradient_gap(UNSEEN), "c_1 = 0"),
+        (lambda: theory.visible(BASE, 1.0, 9), "count = 9"),
+        (lambda: theory.visible(BASE, -1.0), "eta"),
         (lambda: simulate.spectra.weights(BASE, [-1.0]), "eta"),
         (lambda: simulate.spectra.features(BASE, [1.0], 0), "count"),
     ):

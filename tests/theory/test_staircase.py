@@ -10,6 +10,7 @@ SETTINGS = {
 }
 RICH = Problem(1000, 300, 500, activation=(0, 1, 0.5, 0.3, 0.2), teacher=(0, 1, 0.5, 0.3, 0.2), noise=0.3)
 VARIANTS = [(layer, output) for layer in ("sphere", "gaussian") for output in ("negligible", "full")]
+UNSEEN = SETTINGS[1].replace(activation=(0.0, 0.0, 1.0))
 
 
 def test_growing_rows_add_a_constant_to_the_second_spike():
@@ -51,7 +52,13 @@ def test_special_cases_printed_in_the_slides(setting):
     assert theory.gains(p, 2).test == pytest.approx(test2, rel=1e-12)
 
 
-def test_printed_test_error_is_far_off():
+def test_printed_test_error_is_the_slides_and_far_off():
+    p = SETTINGS[2]
+    t, D, c = theory.traces(p), p.D, p.target.coefficients(2)
+    first = -(c[1] ** 4) * t.dm2 / D
+    second = first - 4 * c[1] ** 4 * c[2] ** 2 * t.dm1 / (3 * t.m1**2 * D**2)
+    assert theory.gains(p, 1, printed=True).test == pytest.approx(first, rel=1e-12)
+    assert theory.gains(p, 2, printed=True).test == pytest.approx(second, rel=1e-12)
     p = SETTINGS[1]
     assert theory.gains(p, 1, printed=True).test > 1000 * theory.gains(p, 1).test
 
@@ -150,6 +157,13 @@ def test_spiked_curve_reaches_the_plateaus(layer, output):
         assert base.test - at.test == pytest.approx(expected.test, rel=1e-3)
 
 
+def test_the_spiked_curve_climbs_beyond_the_fourth_stair():
+    p = Problem(10**300, 3 * 10**299, 5 * 10**299, 0.01, "tilted_sin", (0, 1, 0.5, 0.4, 0.3, 0.2))
+    drop = theory.untrained(p).train - theory.staircase.spiked(p, 10.0 ** (300 * 0.408)).train
+    assert drop == pytest.approx(theory.gains(p, 5).train, rel=1e-3)
+    assert drop > 1.01 * theory.gains(p, 4).train
+
+
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_boundary_value_lies_between_plateaus_and_is_the_limit(order):
     alpha = theory.thresholds(4)[order - 1]
@@ -160,8 +174,9 @@ def test_boundary_value_lies_between_plateaus_and_is_the_limit(order):
     assert theory.gains(p, order - 1).train < edge < theory.gains(p, order).train
 
 
-def test_small_steps_change_nothing_and_sign_flips_do_not_matter():
-    p = RICH
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_small_steps_change_nothing_and_sign_flips_do_not_matter(output):
+    p = RICH.replace(initial_output=output)
     assert theory.staircase.spiked(p, 0.0).test == theory.untrained(p).test
     assert theory.staircase.spiked(p, 1e-6).train == pytest.approx(theory.staircase.spiked(p, 0.0).train, rel=1e-9)
     flipped = p.replace(activation=tuple(-c for c in p.activation))
@@ -171,7 +186,7 @@ def test_small_steps_change_nothing_and_sign_flips_do_not_matter():
     )
     for other in (flipped, mirrored):
         np.testing.assert_allclose(
-            theory.staircase.spiked(other, [1.0, 4.0]).test, theory.staircase.spiked(p, [1.0, 4.0]).test, rtol=1e-9
+            theory.staircase.spiked(other, [1.0, 2.8]).test, theory.staircase.spiked(p, [1.0, 2.8]).test, rtol=1e-9
         )
 
 
@@ -217,6 +232,13 @@ def test_information_exponent_above_one_gains_nothing():
     assert theory.staircase.spiked(p, 10.0).test == theory.staircase.spiked(p, 0.0).test
 
 
+def test_degrees_that_the_activation_lacks_bear_no_spike():
+    alpha = 0.36  # between the third threshold and the fourth
+    assert theory.spikes(alpha) == 3
+    for activation, count in (("tilted_sin", 3), ("shifted_relu", 2), ("tanh", 2), ((0.0, 1.0), 1)):
+        assert theory.spikes(alpha, SETTINGS[1].replace(activation=activation)) == count
+
+
 def test_shapes_follow_eta():
     assert np.ndim(theory.staircase.spiked(RICH, 1.0).train) == 0
     assert theory.staircase.spiked(RICH, [1.0]).test.shape == (1,)
@@ -239,6 +261,10 @@ def test_shapes_follow_eta():
         (lambda: theory.staircase.spiked(RICH, [1.0, 40.0]), r"eta = 40: .* s <= 0.25, here for eta <= 4\.027"),
         (lambda: theory.spikes(0.25), "threshold"),
         (lambda: theory.spikes(0.6), "alpha = 0.6"),
+        (lambda: theory.spikes([0.2, 0.3]), r"alpha = \[0.2, 0.3\]: must be a finite number"),
+        (lambda: theory.spikes(0.2, UNSEEN), "c_1 = 0"),
+        (lambda: theory.growth_ratio(UNSEEN), "c_1 = 0"),
+        (lambda: theory.gains({"n": 1}, 1), "p = {'n': 1}: must be a Problem"),
         (lambda: theory.thresholds(0), "order = 0"),
     ],
 )

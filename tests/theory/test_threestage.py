@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from onestep import relu, theory
 from onestep.simulate import key, threestage
@@ -102,3 +103,42 @@ def test_covering_angle_of_random_lines_in_a_plane():
         assert theory.threestage.covering(m) == pytest.approx(gaps.max(axis=1).mean() / 2, rel=0.02)
     with pytest.raises(ValueError, match="m = 0"):
         theory.threestage.covering(0)
+
+
+def four_lines(d):
+    return relu.fan_teacher(d, [0, 45, 90, 135], [1.0, -1.0, 1.0, -1.0])
+
+
+@pytest.mark.parametrize("d", [20, 60])
+def test_a_step_without_quadratic_part_is_that_of_degree_four(d):
+    teacher = four_lines(d)
+    V, b = teacher.directions[:, :2], teacher.weights
+    square = stats.beta.ppf((np.arange(200_000) + 0.5) / 200_000, 1, d / 2 - 1)  # of the part of ŵ in the plane
+    inside = outside = 0.0
+    for turn in np.arange(8) * np.pi / 8:
+        unit = np.sqrt(square)[:, None] * [np.cos(turn), np.sin(turn)]
+        c = unit @ V.T
+        radial = (np.sqrt(1 - c**2) - 1) @ b
+        inside += np.sum((radial[:, None] * unit + (b * np.arcsin(c)) @ V) ** 2)
+        outside += np.sum(radial**2 * (1 - square))
+    exact = outside / (inside + outside)
+    assert 1 - theory.threestage.quartic_step(teacher) == pytest.approx(exact, rel=20 / d**2)
+    assert 2.25 / d == pytest.approx(exact, rel=12 / d)
+
+
+def test_quartic_step_wants_a_teacher_of_degree_four():
+    for bad in (relu.fan_teacher(5, [0, 45]), relu.fan_teacher(5, range(0, 180, 30), [1.0, -1.0] * 3)):
+        with pytest.raises(ValueError, match="degree 4"):
+            theory.threestage.quartic_step(bad)
+
+
+def test_noise_costs_its_variance_times_the_parameters_over_the_samples():
+    teacher, rng, noise, n = relu.random_teacher(5, 2, np.random.default_rng(1)), np.random.default_rng(2), 0.3, 200_000
+    X = rng.standard_normal((n, 5))
+    tangents = [(np.sign(X @ w) / 2)[:, None] * X for w in teacher.directions]  # of |wᵀx|/2 in each of its coordinates
+    design = np.column_stack([*tangents, X, np.ones(n)])
+    used = np.linalg.matrix_rank(design.T @ design)
+    assert theory.threestage.noisy_loss(teacher, n, noise) == pytest.approx(noise**2 * used / n)
+    assert theory.threestage.noisy_loss(teacher, [n, 2 * n], noise).shape == (2,)
+    with pytest.raises(ValueError, match="n = 0"):
+        theory.threestage.noisy_loss(teacher, 0, noise)

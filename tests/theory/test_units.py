@@ -54,6 +54,33 @@ def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
         assert abs(mean[3]) > 0.25 * np.sqrt(mean[0] * mean[2])
 
 
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_lengths_without_the_coherent_stretch_of_rows(layer):
+    """Of the slope of a row's squared length on its spike, what the stretch 6c_3 η a_i β·w_i alone makes."""
+    p = Problem(2000, 250, 4000, 0.01, "tanh", (0.0, 1.0, 0.5), 0.3, layer)
+    eta, stretch, found = 0.5 * np.sqrt(p.N), 6 * p.student.coefficients(3)[3], []
+    for seed in range(8):
+        draw = simulate.draw(p, np.random.default_rng(seed), readout=[1.0])
+        G, beta = simulate.gradient(p, draw), simulate.direction(p, draw)
+        hat = beta / np.linalg.norm(beta)
+        for part in (0, stretch * (draw.a * (draw.W0 @ beta))[:, None] * draw.W0):
+            W = draw.W0 + eta * (G - part)
+            s = W @ hat
+            found.append(np.cov(s, np.sum(W**2, axis=1) - s**2)[0, 1])
+    change = np.diff(np.reshape(found, (-1, 2)), axis=1)[:, 0]
+    expected = []
+    for kind in ("correlated", "incoherent"):
+        units = law_of_units(p, eta, kind, np.array([1.0]))[1]
+        expected.append(units.chance @ ((units.spike - units.chance @ units.spike) * units.length**2))
+    assert change.mean() == pytest.approx(np.diff(expected)[0], rel=0.1)
+
+
+def test_rows_are_coherent_only_where_c_3_is_not_zero():
+    p = Problem(2000, 250, 4000)  # a ramp has c_3 = 0
+    coherent, not_so = (law_of_units(p, 10.0, kind)[1] for kind in ("correlated", "incoherent"))
+    np.testing.assert_allclose(coherent.length, not_so.length, rtol=1e-12)
+
+
 def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
     p = Problem(1000, 300, 500, 0.01, "tanh", (0.0, 1.0, 0.7), 0.5, "gaussian", "full")
     batch, few = law_of_units(p, 15.0)
@@ -69,6 +96,7 @@ def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
 def test_what_of_the_step_is_kept():
     p = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
     _, absent = law_of_units(p, 20.0, "absent")
+    assert law_of_units(p, 0.0)[1].chance @ law_of_units(p, 0.0)[1].spike ** 2 == pytest.approx(1 / p.d)
     np.testing.assert_array_equal(absent.mix[0], 1.0)
     np.testing.assert_array_equal(absent.mix[1:], 0.0)
     np.testing.assert_allclose(absent.common, 0.0, atol=1e-12)
@@ -79,3 +107,43 @@ def test_what_of_the_step_is_kept():
     assert mean[1] > 1.02 * mean[0]
     assert mean[2] == pytest.approx(mean[1], rel=0.01)
     assert np.abs(correlated.common).max() > 0.1
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_a_fourth_coefficient_lets_lengths_follow_the_square_of_the_spike(layer):
+    """‖ω‖² has 2 move (1/n)Σ y h(xᵀw), h(g) = g(σ'(g) - c_1), whose curvature in w is M E h'' by Stein's lemma."""
+    p = Problem(8 * 10**6, 10**6, 10**7, 0.01, (0.0, 1.0, 0.0, 0.0, 0.12), (0.0, 1.0, 0.6), 0.3, layer)
+    move = 0.4
+    batch, units = law_of_units(p, move * np.sqrt(p.N), values=np.array([1.0]))
+    g, w = p.student.nodes()
+    bend = move * (w @ (g * (p.student.derivative(g) - 1) * (g**2 - 1))) * batch.plane[1, 0, 0]
+    s = units.spike - units.chance @ units.spike
+    spread = units.chance @ s**2
+    found = units.chance @ (np.log(units.length) * (s**2 / spread - 1))
+    back = 1 / (spread * p.d)  # squared correlation of β̂ᵀω and β̂ᵀw
+    expected = (bend - (layer == "sphere")) * back / p.d / (units.chance @ units.length**2)
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert bend > 0.5
+
+
+@pytest.mark.parametrize("step", [0.0, 3.0])
+def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
+    """With equal readout weights 1/√N the mean of w_iᵀβ̂ is that of the spike less what β holds of -c_1 W0ᵀa."""
+    p, found = Problem(900, 300, 400, noise=0.3, initial_output="full"), []
+    for seed in range(6):
+        draw = simulate.draw(p, np.random.default_rng(seed), readout=[1.0])
+        W, beta = draw.W0 + step * simulate.gradient(p, draw), simulate.direction(p, draw)
+        found.append(np.mean(W @ beta) / np.linalg.norm(beta))
+    _, units = law_of_units(p, step, values=np.array([1.0]))
+    predicted, error = units.chance @ units.spike, np.std(found, ddof=1) / np.sqrt(6)
+    assert abs(np.mean(found) - predicted) < 5 * error + 0.05 * abs(predicted)
+    assert abs(predicted) > 6 * error
+    assert (predicted < 0) == (step == 0)
+
+
+@pytest.mark.parametrize("kind", ["isotropic", "correlated"])
+def test_rows_grow_by_the_rest_of_the_gradient(kind):
+    p = Problem(10**8, 3 * 10**7, 5 * 10**7, 0.01, "softplus", (0.0, 1.0, 0.7), 0.5)
+    _, units = law_of_units(p, 1.5 * np.sqrt(p.N), kind)
+    assert units.chance @ units.length**2 == pytest.approx(1 + 1.5**2 * p.row_growth, rel=1e-4)
+    assert 1.5**2 * p.row_growth > 0.02

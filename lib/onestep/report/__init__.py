@@ -5,7 +5,7 @@ verdicts  rows of claim against measurement, in a table and a ledger
 session   the folder, the parameters and the names they share
 """
 
-from .figures import COLORS, animate, log_ticks, points, save, style
+from .figures import COLORS, animate, log_ticks, points, save, settings, style
 from .session import directory
 from .verdicts import (
     HEAD,
@@ -17,6 +17,7 @@ from .verdicts import (
     digits,
     label,
     markdown_table,
+    plain_table,
     resolution,
     shown,
     table,

@@ -24,32 +24,37 @@ def style():
 
     pyplot.switch_backend(matplotlib.get_backend())  # loaded now, for a notebook's backend turns interactive mode on
     matplotlib.interactive(False)
-    matplotlib.rcParams.update(
-        {
-            "axes.axisbelow": True,
-            "axes.grid": True,
-            "axes.labelsize": 11,
-            "axes.prop_cycle": matplotlib.cycler(color=COLORS),
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlesize": 11,
-            "errorbar.capsize": 2.5,
-            "figure.constrained_layout.use": True,
-            "figure.dpi": 120,
-            "figure.figsize": (7.0, 4.0),
-            "font.family": "DejaVu Sans",
-            "font.size": 10,
-            "grid.color": "#dddddd",
-            "grid.linewidth": 0.6,
-            "legend.fontsize": 9,
-            "legend.frameon": False,
-            "lines.linewidth": 1.8,
-            "lines.markersize": 5,
-            "mathtext.fontset": "dejavusans",
-            "savefig.dpi": 150,
-            "text.usetex": False,
-        }
-    )
+    matplotlib.rcParams.update(settings())
+
+
+def settings():
+    """The style as matplotlib's settings, for `matplotlib.rc_context`."""
+    import matplotlib
+
+    return {
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "axes.labelsize": 11,
+        "axes.prop_cycle": matplotlib.cycler(color=COLORS),
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": 11,
+        "errorbar.capsize": 2.5,
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 120,
+        "figure.figsize": (7.0, 4.0),
+        "font.family": "DejaVu Sans",
+        "font.size": 10,
+        "grid.color": "#dddddd",
+        "grid.linewidth": 0.6,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 5,
+        "mathtext.fontset": "dejavusans",
+        "savefig.dpi": 150,
+        "text.usetex": False,
+    }
 
 
 def save(fig, name, finding, **arrays):

@@ -182,10 +182,14 @@ def markdown_table(head, body):
 def table(head, body):
     """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates."""
     body = [[cell if isinstance(cell, str) else shown(cell) for cell in line] for line in body]
-    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in [head, *body])
-    plain = "\n".join(line.rstrip() for line in lines)
-    session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
+    session.show({"text/plain": plain_table([head, *body]), "text/markdown": markdown_table(head, body)})
+
+
+def plain_table(lines):
+    """Lines of texts as a table for a terminal, its columns aligned."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)
 
 
 def describe(row):

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..hermite import NAMED, Function, ShiftedReLU
 
-_ORDER = 160  # terms tabulated; the series is cut as soon as what is left is below _PRECISION
+_ORDER = 200  # terms tabulated; the series is cut as soon as what is left is below _PRECISION
 _PRECISION = 1e-9
+_TOLERATED = 1e-6  # what may be left where the table ends first
 _GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r, interpolation is exact to rounding
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
@@ -103,10 +104,10 @@ def _last_needed(bound, scale):
 
 
 def _cut(bound, scale):
-    """The last term needed; ValueError if the terms given do not tell."""
+    """The last term needed, or the last there is; ValueError if more than _TOLERATED is left."""
     rest = np.cumsum(bound[::-1])[::-1]
     used = _last_needed(bound, scale)
-    if used >= len(bound) - 2:  # two, since every second coefficient of an even or odd function vanishes
+    if used >= len(bound) - 2 and rest[-2] > _TOLERATED * scale:  # every second one of an even or odd function vanishes
         raise ValueError(
             f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "
             f"{rest[-2] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy import linalg
 
 from ..checks import whole
+
+_DIRECTIONS = 64  # random directions on which tails are averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +32,7 @@ class Rows:
             raise ValueError(f"X: column {_list(constant)} is constant; drop it")
         object.__setattr__(self, "X", X)
         if self.y is not None:
-            y = _numbers("y", self.y, 1)
-            if len(y) != len(X):
-                raise ValueError(f"y has {len(y)} labels for the {len(X)} rows of X")
-            object.__setattr__(self, "y", y)
+            object.__setattr__(self, "y", _labels(self.y, len(X)))
 
     @property
     def d(self):
@@ -49,7 +49,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """A law of inputs.   draw : function of (rng, size) that returns (size, d) finite numbers.   d : inputs."""
+    """A law of inputs, or of inputs with own labels.
+
+    draw : function of (rng, size) that returns X (size, d), finite numbers, or a pair of X and y (size,).   d : inputs.
+    """
 
     draw: Callable
     d: int
@@ -60,12 +63,24 @@ class Sampler:
             raise ValueError(f"draw = {self.draw!r}: must be a function of a generator and a size")
 
     def samples(self, rng, sizes):
-        """Independent samples of the given sizes: a list of (X (size, d), None)."""
-        drawn = [_numbers("draw(rng, size)", self.draw(rng, size), 2) for size in sizes]
-        for X, size in zip(drawn, sizes, strict=True):
-            if X.shape != (size, self.d):
-                raise ValueError(f"draw(rng, {size}) has shape {X.shape}: must be {(size, self.d)}")
-        return [(X, None) for X in drawn]
+        """Independent samples of the given sizes: a list of (X (size, d), y (size,) or None)."""
+        return [self._sample(rng, size) for size in sizes]
+
+    def _sample(self, rng, size):
+        drawn = self.draw(rng, size)
+        X, y = drawn if isinstance(drawn, tuple) and len(drawn) == 2 else (drawn, None)
+        X = _numbers("draw(rng, size)", X, 2)
+        if X.shape != (size, self.d):
+            raise ValueError(f"draw(rng, {size}) has shape {X.shape}: must be {(size, self.d)}")
+        if y is not None:
+            y = _numbers("y of draw(rng, size)", y, 1)
+            if len(y) != size:
+                raise ValueError(f"draw(rng, {size}) has {len(y)} labels for its {size} rows")
+        return X, y
+
+
+class BeyondTheory(UserWarning):
+    """Own inputs are not what theory assumes; simulation does not mind."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,8 @@ class Departures:
     scale : mean squared entry, less 1.
     length : variance of ‖x‖² over that of a Gaussian, less 1 (the common part that all units feel).
     tails : mean excess kurtosis of projections on random directions.
+    spike : excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other; 0 without labels.
+    level : mean label over the labels' standard deviation; 0 without labels.
     """
 
     centre: float
@@ -84,40 +101,112 @@ class Departures:
     scale: float
     length: float
     tails: float
+    spike: float = 0.0
+    level: float = 0.0
 
 
-def departures(X, seed=0) -> Departures:
-    """The `Departures` of rows X (m, d), m >= 2.   seed : of the random directions."""
+def departures(X, y=None, seed=0) -> Departures:
+    """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.   seed : of the random directions.
+
+    Raises ValueError for labels that are constant, of another length or no numbers.
+    """
     X = _numbers("X", X, 2)
     m, d = X.shape
-    whole("the number of rows of X", m, 2)
+    whole("the number of rows of X", m, 4)
+    rng = np.random.default_rng(seed)
     scale, mean = np.mean(X**2), X.mean(0)
     values = linalg.eigvalsh(np.cov(X.T, ddof=1)) if d > 1 else np.array([X.var(ddof=1)])
-    spread = values.var() / values.mean() ** 2 - d / m
-    directions = np.random.default_rng(seed).standard_normal((d, 64))
-    projected = (X - mean) @ (directions / np.linalg.norm(directions, axis=0))
-    kurtosis = np.mean(projected**4, axis=0) / np.mean(projected**2, axis=0) ** 2 - 3
-    length = np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2)
+    tails = np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS))))
+    spike = level = 0.0
+    if y is not None:
+        y = _labels(y, m)
+        if np.ptp(y) == 0:
+            raise ValueError(f"y: all {m} labels are {y[0]:g}")
+        one, other = np.array_split(rng.permutation(m), 2)
+        spike = _kurtosis(X[other] @ (X[one].T @ y[one]))
+        level = y.mean() / y.std()
     return Departures(
         float(mean @ mean * m / (d * scale) - 1),
-        float(spread),
+        float(values.var() / values.mean() ** 2 - d / m),
         float(scale - 1),
-        float(length - 1),
-        float(kurtosis.mean()),
+        float(np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2) - 1),
+        float(tails),
+        float(spike),
+        float(level),
     )
 
 
-def whitened(X, reference):
-    """X (m, d) moved and turned so that `reference` (k, d), k > d, would have mean 0 and covariance I; (m, d).
+def beyond(X, y=None, seed=0) -> dict:
+    """The departures of rows X (m, d) that theory does not stand: {name: (number, limit)}, empty if there are none.
 
-    Whitening with an independent sample keeps rows of X independent of each other.
+    Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
+    more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis .1, a mean
+    label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm.
+    """
+    found = departures(X, y, seed)
+    m, d = np.shape(X)
+    limits = {
+        "centre": 0.01 * m + 5 * (2 / d) ** 0.5,
+        "isotropy": 0.05 + 5 * (d / m) ** 0.5 / m,
+        "scale": 0.05 + 5 * (2 / (m * d)) ** 0.5,
+        "length": 1 + 5 * (2 / m) ** 0.5,
+        "tails": 0.1 + 5 * (24 / (m * min(d, _DIRECTIONS))) ** 0.5,
+        "spike": 0.1 + 5 * (48 / m) ** 0.5,
+        "level": 0.1 + 5 / m**0.5,
+    }
+    one_sided = ("length", "tails", "spike")
+    sizes = {name: number if name in one_sided else abs(number) for name, number in asdict(found).items()}
+    return {name: (getattr(found, name), limits[name]) for name, size in sizes.items() if size > limits[name]}
+
+
+def examine(data) -> bool:
+    """Whether own inputs bring their own labels; warns `BeyondTheory` of what is `beyond` in them.
+
+    data : `Rows`, all of which are looked at, or a `Sampler`, of which a thousand rows are (4d, if more).
+    """
+    if isinstance(data, Rows):
+        X, y = data.X, data.y
+    else:
+        ((X, y),) = data.samples(np.random.default_rng(0), [max(1000, 4 * data.d)])
+    found = beyond(X, y)
+    if found:
+        numbers = ", ".join(f"{name} {number:.3g} (limit {limit:.2g})" for name, (number, limit) in found.items())
+        warnings.warn(f"inputs depart from those that theory assumes: {numbers}", BeyondTheory, stacklevel=3)
+    return y is not None
+
+
+def whitened(X, reference, keep=None):
+    """X (m, d) as linear functions of it whose mean is 0 and covariance I on `reference` (k, d), k > d; (m, keep).
+
+    keep : number of the reference's leading principal components, from 1 to d; when None all are taken and turned back,
+        so that the result lies as close to X as white rows can. What has no variance cannot be whitened.
+    Whitening with an independent sample keeps rows of X independent of each other; their covariance is I up to d/k.
     """
     X, reference = _numbers("X", X, 2), _numbers("reference", reference, 2)
-    if len(reference) <= reference.shape[1] or reference.shape[1] != X.shape[1]:
+    d = reference.shape[1]
+    if len(reference) <= d or d != X.shape[1]:
         raise ValueError(f"reference {reference.shape}: must have the columns of X and more rows than columns")
-    mean = reference.mean(0)
-    root = linalg.cholesky(np.cov(reference.T), lower=True)
-    return linalg.solve_triangular(root, (X - mean).T, lower=True).T
+    count = d if keep is None else whole("keep", keep, 1)
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(reference.T)))
+    varying = int(np.sum(values > 1e-12 * values[-1]))
+    if count > varying:
+        raise ValueError(f"keep = {keep}: the reference varies along {varying} of its {d} directions only")
+    leading = slice(None, -count - 1, -1)
+    white = (X - reference.mean(0)) @ vectors[:, leading] / np.sqrt(values[leading])
+    return white @ vectors[:, leading].T if keep is None else white
+
+
+def _kurtosis(x):
+    """Excess kurtosis along the first axis."""
+    x = x - x.mean(0)
+    return np.mean(x**4, axis=0) / np.mean(x**2, axis=0) ** 2 - 3
+
+
+def _labels(y, m):
+    y = _numbers("y", y, 1)
+    if len(y) != m:
+        raise ValueError(f"y has {len(y)} labels for the {m} rows of X")
+    return y
 
 
 def _numbers(name, values, ndim):

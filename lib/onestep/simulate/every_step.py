@@ -13,11 +13,12 @@ from math import factorial
 
 import numpy as np
 
-from .. import estimates
-from ..checks import choice, steps, whole
+from .. import checks, estimates
+from ..checks import steps, whole
 from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
+from .data import examine
 from .network import draw, features, gradient, ridge
 from .replicates import repeat
 from .variates import variates
@@ -86,6 +87,8 @@ def losses(
     redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
     degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x; None reports none.
 
+    Own inputs that theory does not cover raise the warning `data.BeyondTheory`, with numbers.
+
     Raises
     ------
     ValueError for a bad argument, a degree together with a test_size, or when the memory needed is not there (checked
@@ -94,8 +97,7 @@ def losses(
     eta = steps(eta)
     if test_size is not None:
         test_size = whole("test_size", test_size, 1)
-    if isinstance(readout, str):
-        choice("readout", readout, ("gaussian",))
+    checks.readout(readout)
     if step_samples is not None:
         step_samples = whole("step_samples", step_samples, 1)
     if degree is not None:
@@ -107,7 +109,7 @@ def losses(
             "test_size = None: exact averages are over Gaussian inputs; with own data give a number of rows"
         )
     redraws = whole("redraws", redraws, 1)
-    if redraws > 1 and getattr(data, "y", None) is not None:
+    if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
     options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data, "degree": degree}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
@@ -118,6 +120,7 @@ def losses(
 
 def memory(p: Problem, test_size=None):
     """GiB that one replicate of `losses` needs at its peak."""
+    checks.problem(p)
     n, d, N = float(p.n), float(p.d), float(p.N)
     replicate = 2 * n * d + 2 * N * d + 3 * n * N + min(n, N) ** 2
     replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N

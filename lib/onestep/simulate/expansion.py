@@ -139,7 +139,7 @@ def gaussian_features(p: Problem, X, W0, Z):
     return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * Z
 
 
-def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real"):
+def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real", executor=None):
     """How large each term of F_ℓ is in F itself: (trials, steps, order + 1) coefficients, claimed c_1^k c_k.
 
     With z = xᵀβ/‖β‖, unit i has along H_k(z) the coefficient E_x[σ(w_iᵀx)H_k(z)]/k!, an exact average over x. What the
@@ -151,7 +151,7 @@ def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real"):
     ----------
     eta : step size(s) > 0, scalar or 1-D.
     order : largest k >= 1.
-    trials, seed, jobs : as in `repeat`.
+    trials, seed, jobs, executor : as in `repeat`.
     rows : as in `network.stepped`.
     """
     eta, order = np.atleast_1d(steps(eta)), whole("order", order, 1)
@@ -159,7 +159,8 @@ def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real"):
         raise ValueError(f"eta = {eta!r}: must be > 0, to be divided by")
     choice("rows", rows, network.ROWS)
     entries = 2 * p.n * (p.N + p.d) + 6 * p.N * p.d
-    return np.array(repeat(partial(_sizes, p, eta, order, rows), trials, seed, jobs, 8 * entries / 2**30))
+    replicate = partial(_sizes, p, eta, order, rows)
+    return np.array(repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor))
 
 
 def _sizes(p, eta, order, rows, rng):
@@ -208,6 +209,7 @@ def norms(
     tolerance=1e-3,
     growth=False,
     rows="real",
+    executor=None,
 ) -> Norms:
     """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
 
@@ -215,7 +217,7 @@ def norms(
     ----------
     eta : step size(s) >= 0, scalar or 1-D.
     orders : whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
-    trials, seed, jobs : as in `repeat`.
+    trials, seed, jobs, executor : as in `repeat`.
     directions : any of "residual" and "labels": which β the terms are made of, see `network.direction`.
     tolerance : relative residual of every norm, see `svd.operator_norm`.
     growth : count the growth of W's rows in F_ℓ, that of the draw, see `terms`; one choice for all orders, or one per
@@ -238,7 +240,7 @@ def norms(
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
     replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
-    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
+    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
 
 
@@ -281,14 +283,14 @@ def _row_growth(p, now, G):
     return np.sum(E**2) / np.sum(now.a**2)
 
 
-def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> Losses:
+def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Losses:
     """Losses of ridge regression on each `Version` of the features, all on the same draws, with exact test errors.
 
     Parameters
     ----------
     eta : step size >= 0, a number.
     versions : `Version`s, the columns of the result; differences to the first are its `drops`, with the sign changed.
-    trials, seed, jobs : as in `repeat`.
+    trials, seed, jobs, executor : as in `repeat`.
     redraws : draws of Z, and of the second stage's label noise, over which each replicate is averaged.
 
     Raises
@@ -300,9 +302,8 @@ def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1) -> L
     if not versions or not all(isinstance(version, Version) for version in versions):
         raise ValueError(f"versions = {versions!r}: must be a list of Versions")
     entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
-    results, known = zip(
-        *repeat(partial(_losses, p, eta, versions, redraws), trials, seed, jobs, 8 * entries / 2**30), strict=True
-    )
+    replicate = partial(_losses, p, eta, versions, redraws)
+    results, known = zip(*repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor), strict=True)
     train, test = np.moveaxis(np.array(results), 1, 0)
     return Losses(train, test, np.array(known))
 
@@ -387,7 +388,7 @@ def _gaussian_moments(k):
     return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
 
 
-def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2) -> Forms:
+def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2, executor=None) -> Forms:
     """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
     z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to their limiting norms
@@ -398,7 +399,7 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2)
     ridges : penalties λ > 0, a list of numbers.
     order : largest degree q >= 1.
     gaussian : replace F0 by `gaussian_features`, in R0 and in the vectors.
-    trials, seed, jobs : as in `repeat`.
+    trials, seed, jobs, executor : as in `repeat`.
 
     Raises
     ------
@@ -407,7 +408,7 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2)
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
     entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 3 * min(p.n, p.N) ** 2
     replicate = partial(_forms, p, ridges, order, gaussian)
-    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30)
+    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor)
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
     parts = (np.array(part) for part in zip(*results, strict=True))
     return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), *parts)

@@ -18,6 +18,7 @@ from types import FunctionType
 
 import numpy as np
 
+_LIBRARY = f"{__name__.partition('.')[0]}."  # the key holds the library's source alone: nothing else may be named
 _GROUND = ("checks.py", "hermite.py", "multiindex.py", "problem.py", "relu.py")
 
 
@@ -29,7 +30,7 @@ def store(replicate, seed):
     try:
         named = _name(replicate)
     except TypeError:
-        return None  # a function made on the spot has no name that another session would understand
+        return None  # made on the spot, or outside the library
     return Store(Path(folder), _digest([_source(), named, _name(seed)]))
 
 
@@ -57,9 +58,13 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(trial)
         temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
-        with open(temporary, "wb") as file:
-            np.savez(file, key=self._key(trial), form=json.dumps(form), **arrays)
-        temporary.replace(path)
+        try:
+            with open(temporary, "wb") as file:
+                np.savez(file, key=self._key(trial), form=json.dumps(form), **arrays)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def _key(self, trial):
         return _digest([self.key, trial])
@@ -92,9 +97,9 @@ def _name(value):
         return [[key, _name(item)] for key, item in sorted(value.items())]
     if isinstance(value, np.ndarray | np.generic):
         return [str(value.dtype), list(np.shape(value)), hashlib.sha256(np.ascontiguousarray(value)).hexdigest()]
-    if isinstance(value, FunctionType) and "<" not in value.__qualname__:
+    if isinstance(value, FunctionType) and value.__module__.startswith(_LIBRARY) and "<" not in value.__qualname__:
         return [value.__module__, value.__qualname__]
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and type(value).__module__.startswith(_LIBRARY):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return [type(value).__module__, type(value).__qualname__, _name(fields)]
     raise TypeError(f"{value!r} has no name that another session would understand")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .. import checks
 from ..checks import choice, whole
 from ..problem import Problem
 
@@ -42,8 +43,16 @@ def draw(p: Problem, rng, readout="gaussian", step_samples=None, data=None, test
     data : own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
     test_size : rows of a third sample; no such sample when None.
 
-    Raises ValueError for data with another number of columns than p.d, or with too few rows.
+    Raises ValueError for a bad argument, for data with another number of columns than p.d or with too few rows, and
+    when the memory needed is not there (checked before anything is drawn).
     """
+    checks.problem(p)
+    values = checks.readout(readout)
+    sizes = [p.n if step_samples is None else whole("step_samples", step_samples, 1), p.n]
+    sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
+    gib = 8 * p.d * (p.N + sum(sizes)) / 2**30
+    if gib > 1:  # asking the system takes longer than a small draw
+        checks.memory(gib)
     if data is not None and data.d != p.d:
         raise ValueError(f"data has {data.d} columns, but the problem has d = {p.d} inputs")
     beta_star = rng.standard_normal(p.d)
@@ -53,9 +62,7 @@ def draw(p: Problem, rng, readout="gaussian", step_samples=None, data=None, test
         W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
     else:
         W0 /= np.sqrt(p.d)
-    a = (rng.standard_normal(p.N) if isinstance(readout, str) else rng.choice(readout, p.N)) / np.sqrt(p.N)
-    sizes = [p.n if step_samples is None else whole("step_samples", step_samples, 1), p.n]
-    sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
+    a = (rng.standard_normal(p.N) if values is None else rng.choice(values, p.N)) / np.sqrt(p.N)
     if data is None:
         samples = [sample(p, beta_star, rng, size) for size in sizes]
     else:

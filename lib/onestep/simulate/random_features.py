@@ -19,6 +19,7 @@ from ..checks import number, whole
 from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
+from .every_step import memory
 from .network import draw
 from .replicates import repeat
 
@@ -39,7 +40,7 @@ class Path:
     variates: np.ndarray
 
 
-def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1) -> Path:
+def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Path:
     """Fit the second layer on random features at every penalty, one eigendecomposition per replicate.
 
     Parameters
@@ -47,7 +48,7 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1) -> 
     p : its own ridge is not used.
     ridges : penalties λ >= 0, scalar or 1-D; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
     degree : highest Hermite degree of f̂ reported.
-    trials, seed, jobs : as in `repeat`; all penalties share the draws.
+    trials, seed, jobs, executor : as in `repeat`; all penalties share the draws.
     redraws : teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features
         depend on neither, so that this costs little. Further ones are drawn last: equal seeds give the same features
         whatever the teacher and its noise.
@@ -56,7 +57,8 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1) -> 
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
     replicate = partial(_path, p, ridges, whole("degree", degree, 0), whole("redraws", redraws, 1))
-    return Path(*(np.array(part) for part in zip(*repeat(replicate, trials, seed, jobs), strict=True)))
+    results = repeat(replicate, trials, seed, jobs, memory(p), executor)
+    return Path(*(np.array(part) for part in zip(*results, strict=True)))
 
 
 def _path(p, ridges, degree, redraws, rng):
@@ -65,7 +67,7 @@ def _path(p, ridges, degree, redraws, rng):
     directions = np.column_stack([now.beta_star, directions / np.linalg.norm(directions, axis=0)])
     ahead = now.X2 @ directions
     labels = np.column_stack([now.y2, p.target(ahead[:, 1:]) + p.noise * rng.standard_normal((p.n, redraws - 1))])
-    a = _fits(p.student(now.X2 @ now.W0.T), labels, ridges)  # (ridges, N, redraws)
+    a = fits(p.student(now.X2 @ now.W0.T), labels, ridges)  # (ridges, N, redraws)
     products = now.W0 @ now.W0.T
     norms = np.sqrt(np.diagonal(products).copy())
     cosines = (now.W0 @ directions / norms[:, None]).T.ravel()
@@ -85,7 +87,7 @@ def _path(p, ridges, degree, redraws, rng):
     return test.mean(1), learned.mean(2).T, spurious.mean(1), np.mean(known, axis=(1, 2))
 
 
-def _fits(F, y, ridges):
+def fits(F, y, ridges):
     """argmin_a ‖y - Fa‖²/n + λ‖a‖² for every λ and every column of y, (ridges, N, columns), from the smaller Gram."""
     n, N = F.shape
     values, vectors = np.linalg.eigh(F.T @ F if N <= n else F @ F.T)

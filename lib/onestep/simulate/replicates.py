@@ -45,13 +45,15 @@ def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
     executor = executor or cluster(os.environ.get("ONESTEP_SCHEDULER"))
-    if executor is None:
-        checks.memory(gib * min(jobs, trials))
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(jobs) as pool:
-            return _collect(pool, partial(_alone, replicate, seed), trials, kept.store(replicate, seed))
-    if not isinstance(executor, Executor):
+    if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
-    return _collect(executor, partial(_elsewhere, replicate, seed), trials, kept.store(replicate, seed))
+    store = kept.store(replicate, seed)
+    with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
+        if executor:
+            return _collect(executor, partial(_elsewhere, replicate, seed), trials, store)
+        checks.memory(gib * min(jobs, trials))
+        with ThreadPoolExecutor(jobs) as pool:
+            return _collect(pool, partial(_alone, replicate, seed), trials, store)
 
 
 def _alone(replicate, seed, trial):

@@ -104,13 +104,14 @@ KERNELS = {
 }
 
 
-def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_size=4000):
+def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_size=4000, executor=None):
     """Test errors of kernel ridge regression on both samples; (trials, penalties), label noise included.
 
     Parameters
     ----------
     kernel : one of `KERNELS`' values or another `RBF`, `Power`, `ArcCosine`.
     penalties : in (K + 2n·penalty)⁻¹y, numbers > 0.
+    trials, seed, jobs, executor : as in `repeat`.
     test_size : fresh sample for a kernel whose population averages have no closed form; unused by the others.
 
     Raises ValueError for a bad argument.
@@ -119,7 +120,7 @@ def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_
         raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
     replicate = partial(_kernel_ridge, p, kernel, penalties, whole("test_size", test_size, 1))
-    return np.array(repeat(replicate, trials, seed, jobs, 8 * 4 * (2 * p.n) ** 2 / 2**30))
+    return np.array(repeat(replicate, trials, seed, jobs, 8 * 4 * (2 * p.n) ** 2 / 2**30, executor))
 
 
 def _kernel_ridge(p, kernel, penalties, test_size, rng):

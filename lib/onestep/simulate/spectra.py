@@ -1,6 +1,7 @@
 """Measured spectra over replicates: how far the gradient is from rank one, the singular values of W and of F.
 
-Every replicate redraws everything; all steps share its draws. `trials`, `seed` and `jobs` are those of `repeat`.
+Every replicate redraws everything; all steps share its draws. `trials`, `seed`, `jobs` and `executor` are those of
+`repeat`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from functools import partial
 import numpy as np
 from scipy.linalg import eigh
 
+from .. import checks
 from ..checks import number, steps, whole
 from ..problem import Problem
 from . import network
+from .every_step import memory
 from .replicates import key, repeat
 from .svd import alignment, operator_norm, singular_triplets
 from .variates import variates
@@ -65,9 +68,9 @@ class Features:
     variates: np.ndarray
 
 
-def directions(p: Problem, trials=20, seed=0, jobs=2):
+def directions(p: Problem, trials=20, seed=0, jobs=2, executor=None):
     """(‖β‖², cosine of β with β⋆), each (trials,), without the gradient."""
-    return np.array(repeat(partial(_directions, p), trials, seed, jobs)).T
+    return np.array(repeat(partial(_directions, p), trials, seed, jobs, executor=executor)).T
 
 
 def _directions(p, rng):
@@ -75,9 +78,9 @@ def _directions(p, rng):
     return _against(network.direction(p, now), now)
 
 
-def gradients(p: Problem, trials=20, seed=0, jobs=2) -> Gradients:
+def gradients(p: Problem, trials=20, seed=0, jobs=2, executor=None) -> Gradients:
     """Distance of the gradient from rank one, and the direction it points in."""
-    results, known = zip(*repeat(partial(_gradients, p), trials, seed, jobs), strict=True)
+    results, known = zip(*repeat(partial(_gradients, p), trials, seed, jobs, memory(p), executor), strict=True)
     return Gradients(*np.transpose(results), np.array(known))
 
 
@@ -89,10 +92,10 @@ def _gradients(p, rng):
     return [*(np.array(gaps) / operator_norm(G, _NORM)), *_against(betas[0], now)], _variates(p, now)
 
 
-def weights(p: Problem, eta, trials=20, seed=0, jobs=2) -> Weights:
+def weights(p: Problem, eta, trials=20, seed=0, jobs=2, executor=None) -> Weights:
     """The two largest singular values of W after each step, and where the first vectors point.  eta : 1-D, >= 0."""
     eta = np.atleast_1d(steps(eta))
-    results, known = zip(*repeat(partial(_weights, p, eta), trials, seed, jobs), strict=True)
+    results, known = zip(*repeat(partial(_weights, p, eta), trials, seed, jobs, memory(p), executor), strict=True)
     return Weights(*np.swapaxes(results, 0, 1), np.array(known))
 
 
@@ -112,10 +115,10 @@ def _weights(p, eta, rng):
     return np.transpose(out), _variates(p, now)
 
 
-def weight_spectrum(p: Problem, eta, trials=4, seed=0, jobs=2):
+def weight_spectrum(p: Problem, eta, trials=4, seed=0, jobs=2, executor=None):
     """All singular values of W after one step of size eta >= 0, largest first; shape (trials, min(N, d))."""
     number("eta", eta, least=0)
-    return np.array(repeat(partial(_weight_spectrum, p, eta), trials, seed, jobs))
+    return np.array(repeat(partial(_weight_spectrum, p, eta), trials, seed, jobs, memory(p), executor))
 
 
 def _weight_spectrum(p, eta, rng):
@@ -125,6 +128,7 @@ def _weight_spectrum(p, eta, rng):
 
 def feature_spectrum(p: Problem, eta, seed=0):
     """All singular values of F/√n of one replicate at each step, largest first; (len(eta), min(n, N)).  eta : 1-D."""
+    checks.memory(memory(p))
     _, base, move = _activations(p, key(seed, 0))
     out = []
     for step in np.atleast_1d(steps(eta)):
@@ -134,31 +138,16 @@ def feature_spectrum(p: Problem, eta, seed=0):
     return np.array(out)
 
 
-def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2) -> Features:
+def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2, executor=None) -> Features:
     """The `count` largest singular values of F/√n after each step, and their left vectors against `order` monomials.
 
     eta : 1-D, >= 0.  count : whole number >= 1.  order : whole number >= 0.
     """
     eta = np.atleast_1d(steps(eta))
     replicate = partial(_features, p, eta, count, whole("order", order, 0))
-    results, known = zip(*repeat(replicate, trials, seed, jobs), strict=True)
+    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
     table = np.array(results)
     return Features(table[..., 0], table[..., 1:], np.array(known))
-
-
-def crossing(eta, excess):
-    """Numbers whose mean is the log of the step at which a mean curve rises through zero, one for each replicate.
-
-    eta : (2,), steps on either side of it, > 0.   excess : (trials, 2), of each replicate's curve over its level there.
-    The curve is taken as straight in log η, and the crossing as linear in the replicates' deviations from their mean:
-    so that control variates and standard errors of a mean apply.   Raises ValueError if the mean curve does not cross.
-    """
-    (low, high), excess = np.log(np.asarray(eta, float)), np.asarray(excess, float)
-    start, end = excess.mean(0)
-    if not start <= 0 < end:
-        raise ValueError(f"excess: its mean must rise through 0 between the two steps, not from {start:g} to {end:g}")
-    share = -start / (end - start)
-    return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
 
 
 def _features(p, eta, count, order, rng):

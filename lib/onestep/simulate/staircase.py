@@ -10,7 +10,7 @@ from numpy.polynomial.hermite_e import hermevander
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import factorial
 
-from ..checks import whole
+from ..checks import problem, whole
 from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
@@ -33,16 +33,28 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redra
         all, and drops of the losses are nearly independent between them.
     moments : whether the variates also hold the second sample's moments of z, which explain most of the spread of the
         increments from stair to stair but, being many, pay from some hundred trials on.
-    Returns arrays (trials, len(orders)).  Errors as in `losses`.
+    Returns arrays (trials, len(orders)).  Errors as in `losses`, and ValueError for an activation with c_k = 0 for some
+    whole k up to the highest order: no step bears a spike of that degree.
     """
-    orders, redraws = [_order(order) for order in orders], whole("redraws", redraws, 1)
+    orders, redraws = _orders(orders), whole("redraws", redraws, 1)
+    c = problem(p).student.coefficients(int(max(orders)))
+    missing = np.flatnonzero(c[1:] == 0)
+    if missing.size:
+        raise ValueError(
+            f"orders = {orders}: c_{missing[0] + 1} = 0, so that no step bears spike {missing[0] + 1}; stop below it"
+        )
     replicate = partial(_plateaus, p, orders, redraws, moments)
     results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
     return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
 
-def _order(order):
-    return order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
+def _orders(orders):
+    if not np.iterable(orders) or isinstance(orders, str) or len(orders) == 0:
+        raise ValueError(f"orders = {orders!r}: must be a list of whole numbers >= 0, or of those less 1/2")
+    return [
+        order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
+        for order in orders
+    ]
 
 
 def _plateaus(p, orders, redraws, moments, rng):

@@ -8,6 +8,7 @@ Training descends L + (λ/2)(‖a‖² + ‖W‖²).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -131,7 +132,8 @@ class Descent:
     """Where descent on L + (λ/2)(‖a‖² + ‖W‖²) ended.
 
     converged : whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
-        objective fell by less than 0.1 % over the last 40 iterations.   evaluations : count of gradients.
+        objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared,
+        which happens where a line search fails.   evaluations : count of gradients.
     loss and converged have the leading axes of a.
     """
 
@@ -223,15 +225,25 @@ def _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative):
             raise StopIteration
 
     bounds = [(0, None)] * m + [(None, None)] * W.size if nonnegative else None
-    options = {"maxiter": limit, "maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
     x = np.concatenate([np.maximum(a, 0) if nonnegative else a, W.ravel()])
-    end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=bounds)
-    a, W = split(end.x)
+    evaluations, before = 0, np.inf
+    options = {"maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
+    while True:
+        options["maxiter"] = limit - len(fell)
+        end = optimize.minimize(
+            objective, x, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=bounds
+        )
+        x, evaluations = end.x, evaluations + end.nfev
+        rested = not system.smooth and (settled() or before - end.fun <= _SETTLED * abs(end.fun))
+        if system.smooth or rested or len(fell) >= limit:
+            break
+        before = end.fun  # a line search that failed at a kink may go on without memory
+    a, W = split(x)
     _, by_second, by_first = _slopes(system, a, W, decay)
     if nonnegative:
         by_second = np.where(a > 0, by_second, np.minimum(by_second, 0))
-    converged = _steepest(by_second, by_first) <= tolerance or (not system.smooth and settled())
-    return Descent(a, W, system.loss(a, W), end.nfev, bool(converged))
+    converged = rested or _steepest(by_second, by_first) <= tolerance
+    return Descent(a, W, system.loss(a, W), evaluations, bool(converged))
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +290,18 @@ def anneal(system, a, W, ridges, method="quasi-newton", limit=2000, **options):
         descents.append(descend(system, a, W, ridge, method, limit, **options))
         a, W = descents[-1].a, descents[-1].W
     return descents
+
+
+def least_samples(succeeds, sizes):
+    """The smallest of `sizes` (increasing whole numbers) at which succeeds(n) is true, by bisection.
+
+    Where success is not monotone in n, a size that succeeds directly above one that fails.
+    Raises ValueError where none succeeds.
+    """
+    place = bisect_left(sizes, True, key=lambda n: bool(succeeds(n)))
+    if place == len(sizes):
+        raise ValueError(f"sizes: no success up to n = {sizes[-1]}")
+    return int(sizes[place])
 
 
 def planted(teacher, m, spread, rng):

@@ -10,6 +10,7 @@ quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
+covariance       untrained network and first stair for Gaussian inputs of any covariance (without a twin)
 rivals           levels of linear regression and kernels
 directions       what one giant step learns of several directions
 threestage       the first step's features, and the minimum that training both layers ends in
@@ -18,6 +19,7 @@ landscape        its certificate, rates, stuck states and the count of signs
 
 from . import (
     bulks,
+    covariance,
     directions,
     equivalent,
     every_step,
@@ -35,4 +37,5 @@ from . import (
 from .every_step import Best, best_ridge, best_step, learned, losses
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
+from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds

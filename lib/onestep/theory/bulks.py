@@ -2,7 +2,7 @@
 
 A bulk of squared singular values x is reached from outside through w = -1/m, m the mean of 1/(λ - x) over the bulk's
 eigenvalues λ, zeros included: x(w) is convex, the bulk ends at its minimum, w = `turn`, and inside the bulk w is
-complex. Beside the end the largest of `count` values fluctuates by σ = (count·κ)^{-2/3}, κ = √(2/x'')/w², and follows
+complex. Beside the end the largest of `count` values fluctuates by σ = (count √(2/x'')/w²)^{-2/3}, and follows
 the law of Tracy & Widom (1996) for real matrices, whose mean lies 1.21 σ inside the bulk.
 
 Rows of one covariance up to scale have x(w) in closed form (Marchenko & Pastur 1967, Silverstein & Choi 1995; `Law`).

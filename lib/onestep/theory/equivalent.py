@@ -8,11 +8,11 @@ unit acts as
     σ(s z + r χ g) = Σ_k m_k(s, r; z, χ) P_k(g) + noise,      k = 0, 1, 2, 3,
 
 P_k the zonal harmonics (`quadrature.zonal`). Distinct degrees do not mix; P_k of random directions is the kernel of D_k
-independent features. Ridge regression on them is a deterministic problem in which a sample at a node ν = (z, χ) counts
-g_ν = p_ν/(1 + κ_ν) and a unit has susceptibility q:
+independent features. Ridge regression on them is a deterministic problem in which a sample at a node μ = (z, χ) counts
+g_μ = p_μ/(1 + κ_μ) and a unit has susceptibility q:
 
     T_k = [1 + (N/D_k) √g⟨q m_k m_kᵀ⟩√g]⁻¹                    share of a signal of degree k that is left,
-    κ_ν = (1/n) Σ_k D_k (1 - T_k)_νν/g_ν + (N/n) ⟨q noise⟩_ν,   1/q = λ + noise·g + Σ_k m_kᵀ√g T_k √g m_k.
+    κ_μ = (1/n) Σ_k D_k (1 - T_k)_μμ/g_μ + (N/n) ⟨q noise⟩_μ,   1/q = λ + noise·g + Σ_k m_kᵀ√g T_k √g m_k.
 
 `update` is this fixed-point map; `training_loss` the value Σ_k t_kᵀ√g T_k √g t_k + Σ g unseen, t_k the teacher's
 coefficients. In degree 1 the weights' covariance Σ_u = (I + tM)² + vC, which depends on the readout weight, takes the
@@ -21,9 +21,9 @@ teacher's and W0ᵀa. Degrees 0 and 2 mix a little through Σ_u: its entries in 
 orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds.
 
 As d → ∞ degrees 2 and 3 join the noise, and the nodes of χ, s and r become the terms √(2/d)·‖x‖² and 1/√d of a formula
-with μ_k(u, z) = E σ(uz + rg)H_k(g). Both take complex states: that is how derivatives are taken.
+with E σ(uz + rg)H_k(g)/√k! in the place of m_k. Both take complex states: that is how derivatives are taken.
 
-Shapes: Z nodes ν, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
+Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _SMALLEST = (1e-6, 1e-4, 1e-4, 1e-4)
 
 @dataclass(frozen=True)
 class Modes:
-    """The leading modes of one m_k: m_k(u, ν) = Σ_r c[u, r] rows[ν, r].
+    """The leading modes of one m_k: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
 
-    c : (U, R).  rows : (Z, R).  left : (Z, R) orthonormal, modes of √p_ν m_k.
+    c : (U, R).  rows : (Z, R).  left : (Z, R) orthonormal, modes of √p_μ m_k.
     """
 
     c: np.ndarray
@@ -68,8 +68,8 @@ def modes(m, pz, pu, smallest):
 class Features:
     """The equivalent features of one problem at one step size.
 
-    z, chi, pz : (Z,) nodes ν of the inputs and their weights.  m : (4, U, Z) m_0 … m_3.  noise : (U, Z), rest of E σ².
-    label : (4, Z) of the teacher along ζ, given ν.  unseen : (Z,) rest of E σ⋆², plus σ_ε².  modes : of m_0 … m_3.
+    z, chi, pz : (Z,) nodes μ of the inputs and their weights.  m : (4, U, Z) m_0 … m_3.  noise : (U, Z), rest of E σ².
+    label : (4, Z) of the teacher along ζ, given μ.  unseen : (Z,) rest of E σ⋆², plus σ_ε².  modes : of m_0 … m_3.
     """
 
     p: Problem
@@ -136,12 +136,27 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     return Features(p, batch, hidden, z, chi, pz, m, noise, label, unseen + p.noise**2, parts)
 
 
+def fluctuation(f: Features, now: Solution):
+    """What the theory leaves out, as two numbers of order 1/n: relative variances of 1/q and of κ.
+
+    Both are sums over samples or units, for which the theory has their means. They vary with the tails of single
+    entries σ(ω_iᵀx_μ), beyond what is linear at their nodes (relative to 1/q, and to 1 + κ), and with the draw of the
+    terms: that part is one over the number of units, or samples, that carry the sum.
+    """
+    n, N, chance = f.p.n, f.p.N, f.units.chance
+    heavy = quadrature.tail(f.p.student, f.units.spike[:, None] * f.z, f.units.length[:, None] * f.chi, f.p.d - 1)
+    entries = (chance * now.q**2) @ heavy @ (f.pz / (1 + now.kappa) ** 2) / n
+    over_units = chance @ now.q**-2 / (chance @ (1 / now.q)) ** 2 / N
+    over_samples = f.pz @ now.kappa**2 / (f.pz @ now.kappa) ** 2 / n
+    return entries + over_units, N / n * entries + over_samples
+
+
 @dataclass(frozen=True)
 class Pencil:
     """The linear part of the ridge problem in the span of m_1's modes, with M and C eliminated.
 
     Its resolvent is [Γ⁻¹ + A_0 + M A_1 + M² A_2 + C A_3]⁻¹, the upper block of the inverse of the pencil
-    L = Q_0 + (1/n) Σ_μ x_μx_μᵀ ⊗ Y(y_μ) with Q_0 = diag(Γ⁻¹ + A_0, -A_2⁻¹) and
+    L = Q_0 + (1/n) Σ_μ x_μx_μᵀ ⊗ Y(y_μ), μ the first batch's samples here, with Q_0 = diag(Γ⁻¹ + A_0, -A_2⁻¹) and
     Y(y) = y [[A_1, 1], [1, 0]] + y² [[A_3, 0], [0, 0]]. Its deterministic equivalent is G = (Q_0 + S)⁻¹, S = E Ỹ(y),
     Ỹ = (1 + φYG)⁻¹Y.
 
@@ -174,7 +189,7 @@ def pencil(f: Features, now: Solution, omega):
 
 
 def update(f: Features, state, omega):
-    """One pass of the fixed-point map, packed (κ, q, S) from old; samples at ν carry weight omega (Z,) or 1.0."""
+    """One pass of the fixed-point map, packed (κ, q, S) from old; samples at μ carry weight omega (Z,) or 1.0."""
     p, batch, c, rows = f.p, f.batch, f.modes[1].c, f.modes[1].rows
     R, now = c.shape[1], f.solution(state)
     at = pencil(f, now, omega)
@@ -257,7 +272,7 @@ def _resolved_forms(batch, at):
 
 
 def training_loss(f: Features, state, omega):
-    """L_tr when the samples at ν carry weight omega (Z,) or 1.0.
+    """L_tr when the samples at μ carry weight omega (Z,) or 1.0.
 
     Labels of degree >= 2 in ζ cost what T_k leaves. The rest is one linear problem on the Z nodes: `top` is β̂'s own
     direction beside the constant, `spikes` (Z, U) the units' even parts there, `corner` (U, U) what units share outside

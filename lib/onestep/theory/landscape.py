@@ -43,16 +43,16 @@ class Certificate:
 
     @cached_property
     def curvatures(self):
-        """κ of each of the teacher's lines: |η| ≈ 1 - κθ²/2 at an angle θ from it. (r, k), or (r, k - 1) if k = d.
+        """Bend b of each of the teacher's lines: |η| ≈ 1 - bθ²/2 at an angle θ from it. (r, k), or (r, k - 1) if k = d.
 
         First the k - 1 principal ones inside the k-dimensional subspace, increasing, then that of all directions
-        outside. Where the minimum moves sideways with λ, |η| has two second derivatives; κ is on the side it moves to.
+        outside. Where the minimum moves sideways with λ, |η| has two second derivatives; b is on the side it moves to.
         """
         return np.array([self._curvature(k) for k in range(len(self._V))])
 
     @property
     def slowest(self):
-        """Smallest κ: neurons spread about a line gather at the rate λκ, and ‖∇L_λ‖² → 2λκ (L_λ - min).
+        """Smallest b: neurons spread about a line gather at the rate λb, and ‖∇L_λ‖² → 2λb (L_λ - min).
 
         Where it is negative, several neurons to a line, parted by an angle of order λ, are better than one.
         """

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import checks
 from ..problem import Problem
 
 IMAGINARY = 1e-30  # complex step: derivatives exact to rounding, since nothing is subtracted
@@ -72,6 +73,7 @@ def traces(p: Problem) -> Traces:
     ------
     ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
     """
+    checks.problem(p)
     return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
 
 
@@ -138,6 +140,6 @@ def printed_system(p: Problem, m1, m2):
     return np.array([first, second]) / abs(c1 * m1 * m2)
 
 
-def common_part(p, at):
-    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest."""
-    return 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu
+def common_part(p, at, length=1.0):
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest; length : Var ‖x‖² over 2d."""
+    return length * 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

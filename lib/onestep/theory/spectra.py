@@ -29,9 +29,9 @@ from ..checks import choice, number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem
 from .bulks import Law, SampledRows
-from .staircase import growth_ratio
+from .staircase import growth_ratio, require_spikes
 
-STEP_NOISE = ("isotropic", "absent")
+SPIKE_NOISE = ("isotropic", "absent")  # what the spikes are known for
 _NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u), entire in s z u: rounding for s <= 1 …
 _FURTHEST = 1.5  # … and a relative 1e-5 up to this s
 
@@ -68,14 +68,14 @@ def weights(p: Problem, eta=0.0, step_noise="isotropic") -> Law | SampledRows:
 
     "isotropic" : independent isotropic noise, so that ‖w_i‖² grows to r_i² = 1 + η²a_i² `p.row_growth`;
     "correlated" : 2c_2 a_i M w_i, what is linear in w_i, and noise of the covariance that one sample gives it (see
-        `equivalent`): a wider bulk of the same mean square. This law has an end and a largest value, but no density
+        `units`): a wider bulk of the same mean square. This law has an end and a largest value, but no density
         here; the singular value that M may have along β⋆ (when c⋆2 != 0) is not part of the bulk;
     "absent" : nothing: the Marchenko-Pastur law.
 
     √N a_i and y stand at the quantiles of their distributions.   eta : step size >= 0.
     """
     eta = float(steps(eta))
-    if choice("step_noise", step_noise, (*STEP_NOISE, "correlated")) == "correlated":
+    if choice("step_noise", step_noise, (*SPIKE_NOISE, "correlated")) == "correlated":
         return _sampled(p, eta, 1.0)
     return _atoms(p, _rows(p, eta, step_noise)[1])
 
@@ -86,6 +86,7 @@ def gradient_gap(p: Problem, step_noise="isotropic"):
     The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ'); step_noise : "isotropic" or "correlated", as in
     `weights`.
     """
+    require_spikes(p, 1)
     if choice("step_noise", step_noise, ("isotropic", "correlated")) == "correlated":
         rest = _sampled(p, 1.0, 0.0)
     else:
@@ -128,7 +129,7 @@ def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
 
     eta : step size(s) >= 0, scalar or 1-D.  step_noise : "isotropic" or "absent", as in `weights`.
     """
-    choice("step_noise", step_noise, STEP_NOISE)
+    choice("step_noise", step_noise, SPIKE_NOISE)
     eta = steps(eta)
     out = np.array([_weight_spike(p, step, step_noise) for step in np.atleast_1d(eta)])
     return WeightSpike(*(column.reshape(eta.shape)[()] for column in out.T))
@@ -152,6 +153,7 @@ def _weight_spike(p, eta, step_noise):
 
 def weight_threshold(p: Problem):
     """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}."""
+    require_spikes(p, 1)
     rho0 = _back(p)
     return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
 
@@ -175,7 +177,7 @@ def _quantiles(N):
 
 def _growth(p, eta, step_noise):
     """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
-    return eta**2 / p.N * p.row_growth if choice("step_noise", step_noise, STEP_NOISE) == "isotropic" else 0.0
+    return eta**2 / p.N * p.row_growth if choice("step_noise", step_noise, SPIKE_NOISE) == "isotropic" else 0.0
 
 
 def features(p: Problem, eta=0.0) -> Law:
@@ -239,6 +241,32 @@ def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureS
     return FeatureSpikes(value, overlap)
 
 
+def visible_from(p: Problem, eta):
+    """The singular value of F/√n above which one counts as visible: (1 + 2 n^{-2/3}) times the bulk's edge.
+
+    n^{-2/3} is the scale on which the bulk's own largest value fluctuates, so that none of it is mistaken for a spike.
+
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
+    """
+    eta = steps(eta)
+    edges = [features(p, step).edge for step in np.atleast_1d(eta)]
+    return (np.array(edges) * (1 + 2 * float(p.n) ** (-2 / 3))).reshape(eta.shape)[()]
+
+
+def visible(p: Problem, eta, count=8):
+    """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
+
+    At most `spikes` of n → ∞, and mostly fewer: at n in the thousands every spike is born later than its threshold. The
+    bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's bulk is wider beyond.
+
+    eta : step size(s) >= 0, scalar or 1-D; the result, whole numbers, has the same shape.
+    count : spikes looked for, 1 <= count <= 8.
+    """
+    eta = steps(eta)
+    values = np.nan_to_num(feature_spikes(p, eta, count).value)
+    return (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)[()]
+
+
 def birth(p: Problem, order: int, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
@@ -247,6 +275,9 @@ def birth(p: Problem, order: int, height=1.0):
     Raises ValueError for order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
     """
     order, height = _count(order, "order"), number("height", height, least=1)
+    require_spikes(p, 1)
+    if p.student.coefficients(order)[order] == 0:
+        raise ValueError(f"order = {order}: c_{order} = 0, so that no step bears spike {order}")
     unit = sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
 
     def excess(log_s):
@@ -282,6 +313,7 @@ class _Kernel:
     """
 
     def __init__(self, p, eta, step_noise="isotropic"):
+        require_spikes(p, 1)
         z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
         mass = mass / mass.sum()
         theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)

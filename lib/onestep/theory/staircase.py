@@ -16,7 +16,7 @@ from math import inf, log, sqrt
 import numpy as np
 from scipy.special import factorial, factorial2
 
-from ..checks import steps, whole
+from ..checks import number, problem, steps, whole
 from ..hermite import monomials
 from ..problem import Problem
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
@@ -30,17 +30,23 @@ def thresholds(order):
     return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
 
 
-def spikes(alpha):
-    """Number ℓ of spikes at step size n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2).
+def spikes(alpha, p=None):
+    """Number of spikes at step size n^α as n → ∞: ℓ where (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), if c_1, …, c_ℓ != 0.
 
-    Raises ValueError outside (0, 1/2) and at a threshold, where spike ℓ keeps a finite strength (see `boundary`).
+    p : Problem; with it only the degrees k <= ℓ with c_k != 0 are counted: no step bears a spike of another degree.
+
+    Raises ValueError outside (0, 1/2), at a threshold, where spike ℓ keeps a finite strength (see `boundary`), and for
+    c_1 = 0. At finite n spikes are born later: see `visible`.
     """
-    if not 0 < alpha < 0.5:
+    if not 0 < number("alpha", alpha) < 0.5:
         raise ValueError(f"alpha = {alpha!r}: must lie strictly between 0 and 1/2")
     edge = 0.5 / (0.5 - alpha)
     if abs(edge - round(edge)) < 1e-12:
         raise ValueError(f"alpha = {alpha!r}: is a threshold (k-1)/2k; see theory.boundary")
-    return int(edge)
+    if p is None:
+        return int(edge)
+    require_spikes(p, 1)
+    return int(np.count_nonzero(p.student.coefficients(int(edge))[1:]))
 
 
 def growth_ratio(p: Problem):
@@ -50,6 +56,7 @@ def growth_ratio(p: Problem):
     spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
     this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
     """
+    require_spikes(p, 1)
     return p.row_growth / (p.student.linear**2 * p.D)
 
 
@@ -74,7 +81,7 @@ def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = Fa
         raise ValueError(f"{option} = True: the slides print no formula with it; leave printed at False")
     if printed and order > 2:
         raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
-    _needs_spikes(p, order)
+    require_spikes(p, order)
     if order == 0:
         return Losses(0.0, 0.0)
     signs = np.sign(p.student.coefficients(order)[1:])
@@ -96,7 +103,7 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n. `growing_rows` as in `gains`.
     """
     order = whole("order", order, 2)
-    _needs_spikes(p, order)
+    require_spikes(p, order)
     c = p.student.coefficients(order)
     strength = np.full((1, order), inf)
     strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
@@ -114,7 +121,7 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False)
     powers of X̃β is off by more than 1 %.
     """
     eta = steps(eta)
-    _needs_spikes(p, 1)
+    require_spikes(p, 1)
     largest = _REACH * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
     if eta.max() > largest * (1 + 1e-12):
         raise ValueError(
@@ -132,12 +139,14 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
-def _needs_spikes(p, order):
-    c = p.student.coefficients(order)
+def require_spikes(p, order):
+    """Raises ValueError unless p is a `Problem` with c_1, …, c_order != 0."""
+    c = problem(p).student.coefficients(order)
     missing = [k for k in range(1, order + 1) if c[k] == 0]
     if missing:
         raise ValueError(
-            f"activation = {p.activation!r}: c_{missing[0]} = 0, but spikes 1..{order} need c_1, …, c_{order} != 0"
+            f"activation = {p.activation!r}: c_{missing[0]} = 0 to rounding, but spikes 1..{order} need "
+            f"c_1, …, c_{order} != 0"
         )
 
 

@@ -60,6 +60,37 @@ def sampled_step(teacher, n, noise=0.0):
     return (signal + k * variance) / (signal + teacher.d * variance)
 
 
+def quartic_step(teacher):
+    """Share of the energy ‖W‖² inside the target subspace after stage 1 where M = (1/2π) Σ a⋆ w⋆w⋆ᵀ = 0.
+
+    The preprocessed teacher then begins at degree 4: with c_k = ŵᵀw⋆_k a neuron moves along Σ_k a⋆_k c_k³ w⋆_k/12π in
+    the subspace, and along -Σ_k a⋆_k c_k⁴ ŵ/16π. With the next order of both, what lies outside is right up to a share
+    of order 1/d² of itself.   Raises ValueError for a teacher with M ≠ 0, or without a part of degree 4.
+    """
+    d, b, k = teacher.d, teacher.weights, len(teacher.basis)
+    V = teacher.directions
+    c = V @ V.T  # moments E c_k^p c_l^q, but for factors 1/(d (d + 2) …), by pairing
+    sixth, eighth = b @ (9 * c**2 + 6 * c**4) @ b, b @ (9 + 72 * c**2 + 24 * c**4) @ b
+    mixed, tenth = b @ (45 * c**2 + 60 * c**4) @ b, b @ (45 + 540 * c**2 + 360 * c**4) @ b
+    if np.abs(V.T @ (b[:, None] * V)).max() > 1e-9 * np.abs(b).max() or not eighth > 1e-9 * b @ b:
+        raise ValueError("teacher: must have Σ a⋆ w⋆w⋆ᵀ = 0 and a part of degree 4")
+    inside = sixth / 144 + (mixed / 160 - eighth / 96) / (d + 6)
+    outside = (eighth * (1 - (k + 8) / (d + 8)) / 256 + tenth / 256 / (d + 8)) / (d + 6)
+    return float(inside / (inside + outside))
+
+
+def noisy_loss(teacher, n, noise):
+    """E(f - f⋆)² that label noise leaves near the teacher on n samples, λ → 0 and n → ∞: noise² (rd + d + 1)/n.
+
+    Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
+    n : a number or an array, > 0.   noise : standard deviation of the label noise, >= 0.
+    """
+    n = np.asarray(n, float)
+    if not np.all(n > 0):
+        raise ValueError(f"n = {n}: must be > 0")
+    return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / n
+
+
 def covering(m):
     """Mean largest angle, degrees, between a line of the plane and the nearest of m independent random lines.
 

@@ -22,7 +22,7 @@ import numpy as np
 from ..problem import Problem
 from . import quadrature
 
-STEP_NOISE = ("correlated", "isotropic", "absent")
+STEP_NOISE = ("correlated", "incoherent", "isotropic", "absent")
 # Four nodes exact to third order for the spike's fluctuation e and the length's h: (±√3, 0) and (0, ±√1.5)
 _SPIKE = sqrt(3) * np.array([-1, 0, 0, 1])
 _LENGTH = sqrt(1.5) * np.array([0, -1, 1, 0])
@@ -67,10 +67,12 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
         mix = np.eye(4)[:, :1] + 0 * mix
     plane = np.einsum("kab,ku->abu", batch.plane, mix)
     along = square * plane[0, 0]  # of Σ_u: d times the variance of β̂ᵀω
-    known = step_noise == "correlated"
+    known = step_noise in ("correlated", "incoherent")
     back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
     bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
     start, slope, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0)
+    if step_noise == "incoherent":
+        slope = slope - 12 * c3 * sqrt(batch.D) * eta * a
     start = start * (p.first_layer == "gaussian")
     stretch = slope * back / (2 * square * sqrt(p.d))
 

@@ -1,0 +1,97 @@
+"""Your own problem from the command line: `python -m onestep --activation tanh --teacher 0 1 0.5 --n 1000 --d 500`.
+
+An activation or teacher is a name, Hermite coefficients, or `module:name`: a function, or `hermite.Function`, in a
+Python file of yours. A formula typed on the command line would have to be evaluated there, could not say where it has
+kinks, and would need quoting: a file of two lines is safer, and is read by Python alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from functools import partial
+
+from . import checks, hermite
+from .problem import FIRST_LAYERS, INITIAL_OUTPUTS, Problem
+from .study import study
+
+
+def main(arguments=None):
+    """The command; returns its exit status: 0, or 2 for bad input, 1 when theory does not converge."""
+    options = parser().parse_args(arguments)
+    try:
+        if options.save:
+            checks.folder("--save", options.save)
+        p = Problem(
+            options.n,
+            options.d,
+            options.hidden,
+            ridge=options.ridge,
+            activation=_function("--activation", options.activation),
+            teacher=_function("--teacher", options.teacher),
+            noise=options.noise,
+            first_layer=options.first_layer,
+            initial_output=options.initial_output,
+        )
+        tell = partial(print, file=sys.stderr, flush=True)
+        found = study(p, options.eta, options.trials, options.seed, options.jobs, tell)
+        print(found)
+        if options.save:
+            found.save(options.save)
+    except (ValueError, ArithmeticError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1 if isinstance(error, ArithmeticError) else 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def parser():
+    """The command line: what may be said, and what stands where nothing is."""
+    out = argparse.ArgumentParser(
+        prog="python -m onestep",
+        description="Predict and simulate one gradient step on your own problem: losses at a handful of steps, "
+        "visible spikes, the best step and the best ridge.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    one = f"a name ({', '.join(hermite.NAMED)}), Hermite coefficients c_0 c_1 …, or module:name of your own function"
+    add = out.add_argument
+    add("--activation", nargs="+", default=["shifted_relu"], metavar="A", help=f"{one}, of Gaussian mean 0")
+    add("--teacher", nargs="+", default=["0", "1"], metavar="T", help="likewise")
+    add("--n", type=int, default=1000, help="samples of each stage")
+    add("--d", type=int, default=300, help="inputs")
+    add("--hidden", type=int, default=500, metavar="N", help="hidden units")
+    add("--ridge", type=float, default=0.01, help="ridge penalty λ")
+    add("--noise", type=float, default=0.0, help="standard deviation of the label noise")
+    add("--first-layer", choices=FIRST_LAYERS, default="sphere", help="law of the rows of W0")
+    add("--initial-output", choices=INITIAL_OUTPUTS, default="negligible", help="whether the residual counts it")
+    add("--eta", nargs="+", type=float, metavar="STEP", help="step sizes; else n^0.1, …, n^0.5")
+    add("--trials", type=int, default=32, help="replicates; 0 predicts only")
+    add("--seed", type=int, default=0, help="root of all random numbers")
+    add("--jobs", type=int, default=2, help="replicates at once")
+    add("--save", metavar="DIR", help="write study.txt, study.png and study.npz there")
+    return out
+
+
+def _function(option, words):
+    """What an activation's or teacher's words mean to `Problem`."""
+    if len(words) == 1 and ":" in words[0]:
+        return _imported(option, *words[0].split(":", 1))
+    try:
+        return tuple(map(float, words))
+    except ValueError:
+        if len(words) == 1:
+            return words[0]
+        raise ValueError(f"{option} {' '.join(words)}: must be one name, or numbers") from None
+
+
+def _imported(option, module, name):
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{option} {module}:{name}: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

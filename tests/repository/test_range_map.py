@@ -1,0 +1,53 @@
+"""The errors that `theory.losses` states are those of the committed table, and hold on the half that was not fitted."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SPEC = importlib.util.spec_from_file_location(
+    "range_map", Path(__file__).resolve().parents[2] / "benchmarks/range_map.py"
+)
+range_map = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(range_map)
+ROWS = range_map.table()
+
+
+def halves(loss):
+    number, *data = range_map.deviations(ROWS, loss)
+    even = number % 2 == 0
+    return [x[even] for x in data], [x[~even] for x in data]
+
+
+@pytest.mark.parametrize(("loss", "constant"), range_map.CONSTANT.items())
+def test_constants_are_the_fit_to_the_even_problems(loss, constant):
+    assert float(f"{range_map.law(*halves(loss)[0]):.2g}") == constant
+
+
+@pytest.mark.parametrize(("loss", "constant"), range_map.CONSTANT.items())
+def test_the_law_holds_on_the_odd_problems(loss, constant):
+    error, noise, fluctuation = halves(loss)[1]
+    one, two, rms, rank = range_map.calibration(constant, error, noise, fluctuation)
+    assert one > 0.6
+    assert two > 0.88
+    assert 0.8 < rms < 1.3
+    assert rank > 0.5
+    shuffled = np.random.default_rng(0).permutation(fluctuation)
+    assert range_map.calibration(constant, error, noise, shuffled)[2] > 1.5 * rms
+
+
+def test_every_problem_of_the_table_is_that_of_its_number():
+    assert len({row["problem"] for row in ROWS}) == len(ROWS) / 3 >= 90
+    for number in range(0, range_map.PROBLEMS, 7):
+        mine = [row for row in ROWS if row["problem"] == str(number)]
+        for row, own in zip(mine, range_map.described(number), strict=True):
+            assert {name: str(value) for name, value in own.items()}.items() <= row.items()
+
+
+@pytest.mark.parametrize("number", [14, 53, 68])
+def test_predictions_of_the_table_are_the_library_s(number):
+    mine = [row for row in ROWS if row["problem"] == str(number)]
+    for row, own in zip(mine, range_map.predicted(number), strict=True):
+        for name, value in own.items():
+            assert float(row[name]) == pytest.approx(float(value), rel=2e-4)

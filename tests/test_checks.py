@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, checks, simulate
+
+HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
+
+
+def test_a_problem_is_told_from_other_things():
+    p = Problem(100, 30, 50)
+    assert checks.problem(p) is p
+    for other in (None, {"n": 100}, 3):
+        with pytest.raises(ValueError, match="must be a Problem"):
+            checks.problem(other)
+
+
+def test_a_readout_is_a_law_or_values_of_mean_square_one():
+    assert checks.readout("gaussian") is None
+    assert checks.readout([1.0, -1.0]).tolist() == [1.0, -1.0]
+    for bad in ("uniform", [3.0], [], [[1.0]], [np.nan], None):
+        with pytest.raises(ValueError, match=r"readout = .*mean square 1"):
+            checks.readout(bad)
+
+
+def test_a_folder_is_made_or_refused(tmp_path):
+    assert checks.folder("--save", tmp_path / "a/b").is_dir()
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match=r"--save = .*file': cannot be written: File exists"):
+        checks.folder("--save", tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: simulate.draw(HUGE, simulate.key(0)),
+        lambda: simulate.losses(HUGE, 1.0, trials=1),
+        lambda: simulate.plateaus(HUGE, [1], trials=1),
+        lambda: simulate.random_features.path(HUGE, 0.1, trials=1),
+        lambda: simulate.spectra.directions(HUGE, trials=1),
+        lambda: simulate.spectra.gradients(HUGE, trials=1),
+        lambda: simulate.spectra.weights(HUGE, 1.0, trials=1),
+        lambda: simulate.spectra.weight_spectrum(HUGE, 1.0, trials=1),
+        lambda: simulate.spectra.features(HUGE, 1.0, 2, trials=1),
+        lambda: simulate.spectra.feature_spectrum(HUGE, 1.0),
+        lambda: simulate.expansion.sizes(HUGE, 1.0, 1, trials=1),
+    ],
+)
+def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
+    with pytest.raises(ValueError, match="not enough memory"):
+        call()

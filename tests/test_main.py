@@ -1,0 +1,89 @@
+"""The command `python -m onestep`."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from onestep import Problem, study
+from onestep.__main__ import main, parser
+
+SMALL = ["--n", "120", "--d", "40", "--hidden", "60", "--ridge", "0.1", "--eta", "1", "4"]
+
+
+def test_it_hands_every_option_to_study_and_prints_what_that_says(capsys, tmp_path, monkeypatch):
+    called = []
+
+    class Found:
+        def __str__(self):
+            return "what was found"
+
+        def save(self, folder):
+            called.append(folder)
+
+    def stub(*arguments):
+        called.extend(arguments[:-1])
+        return Found()
+
+    monkeypatch.setattr("onestep.__main__.study", stub)
+    words = ["--activation", "tanh", "--teacher", "0", "1", "-0.5", "--noise", "0.3", "--first-layer", "gaussian"]
+    words += ["--initial-output", "full", "--trials", "4", "--seed", "3", "--jobs", "1"]
+    assert main([*SMALL, *words, "--save", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out == "what was found\n"
+    p = Problem(120, 40, 60, 0.1, "tanh", (0.0, 1.0, -0.5), 0.3, "gaussian", "full")
+    assert called == [p, [1.0, 4.0], 4, 3, 1, str(tmp_path / "out")]
+    assert (tmp_path / "out").is_dir()
+
+
+def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
+    (tmp_path / "own_functions.py").write_text(
+        "import numpy as np\nfrom onestep import hermite\n"
+        "clip = hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1), name='clip')\n"
+        "def cosh(z):\n    return np.cosh(z)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
+    assert "activation clip, teacher 1 H1" in capsys.readouterr().out
+    assert main([*SMALL, "--activation", "own_functions:cosh"]) == 2
+    assert "subtract the constant 1.6487" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--activation", "relu"], "activation = 'relu': unknown name; known are"),
+        (["--activation", "tanh", "erf"], "--activation tanh erf: must be one name, or numbers"),
+        (["--teacher", "no_such_module:f"], "--teacher no_such_module:f: No module named"),
+        (["--teacher", "math:no_such_name"], "--teacher math:no_such_name: module 'math' has no attribute"),
+        (["--activation", "math:tanh"], "np.tanh, not math.tanh"),
+        (["--ridge", "0"], "ridge = 0.0: must be a finite number > 0"),
+        (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),
+        (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
+    ],
+)
+def test_bad_input_is_an_error_of_one_line(capsys, words, message):
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+
+
+def test_unknown_options_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--depth", "3"])
+    assert "--depth" in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_the_command_predicts():
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    command, shown = re.search(r"-m onestep (.*?)\n\n```text\n(.*?)\n```", text, re.DOTALL).groups()
+    options = parser().parse_args(shlex.split(command))
+    p = Problem(options.n, options.d, options.hidden, activation=options.activation[0], teacher=(0.0, 1.0, 0.5))
+    found = study(p, trials=0)
+    shown = [re.split(r"  +", line) for line in shown.splitlines()]
+    (start,) = [k for k, line in enumerate(shown) if line[0] == "step η"]
+    for line, row in zip(shown[start:], found.table(), strict=False):
+        assert [line[k] for k in (0, 1, 2, 4, *range(6, len(line)))] == [cell for cell in row if cell]
+    assert [line[0] for line in shown[-4:]] == found.conclusions()

@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+
+from onestep import Problem, Study, simulate, study, theory
+
+P = Problem(120, 40, 60, ridge=0.1, activation="tanh", teacher=(0.0, 1.0, 0.5), noise=0.3)
+STEPS = [1.0, 4.0]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return study(P, STEPS, trials=40, seed=3)
+
+
+def test_it_holds_what_theory_and_simulation_say(found):
+    assert isinstance(found, Study)
+    best = found.best_step
+    np.testing.assert_allclose(found.eta, sorted([0.0, *STEPS, best.eta]))
+    predicted, simulated = theory.losses(P, found.eta), simulate.losses(P, found.eta, 40, 3)
+    for what in ("train", "test"):
+        np.testing.assert_allclose(getattr(found.predicted, what), getattr(predicted, what), rtol=1e-3)
+        np.testing.assert_array_equal(getattr(found.simulated, what).value, getattr(simulated.mean, what).value)
+        assert np.all(getattr(found.simulated, what).se > 0)
+    assert best.test < theory.losses(P, best.eta * np.array([0.7, 1.4])).test.min()
+    assert best.test <= found.predicted.test.min() * (1 + 1e-6)
+    assert found.best_ridge.eta == best.eta
+    assert found.best_ridge.test == pytest.approx(theory.losses(P.replace(ridge=found.best_ridge.ridge), best.eta).test)
+    assert found.best_ridge.test < best.test
+
+
+def test_its_spikes_are_the_visible_ones_over_the_edge(found):
+    assert [len(sizes) for sizes in found.spikes] == theory.visible(P, found.eta).tolist()
+    largest = found.spikes[-1][0] * theory.spectra.features(P, found.eta[-1]).edge
+    assert largest == pytest.approx(theory.spectra.feature_spikes(P, found.eta[-1]).value[0, 0])
+
+
+def test_it_reads_as_a_table_with_conclusions(found):
+    text = str(found)
+    head, *rows = found.table()
+    assert text == repr(found)
+    assert "activation tanh, teacher 1 H1 + 0.5 H2, noise 0.3" in text
+    assert "means of 40 replicates" in text
+    assert head.count("simulated") == 2
+    assert rows[0][:2] == ["0", "no step"]
+    assert sum("best" in row[1] for row in rows) == 1
+    assert all(" ± " in row[3] and " ± " in row[5] for row in rows)
+    assert f"best linear predictor: test error {theory.best_linear(P):.4f}" in text
+    assert f"best ridge at that step: {found.best_ridge.ridge:.3g}" in text
+    assert "beyond may be better" not in text
+    assert "not measured" not in text
+
+
+def test_its_figure_shows_lines_and_points_with_errors(found):
+    training, test = found.figure().axes
+    assert [ax.get_title() for ax in (training, test)] == ["training loss", "test error"]
+    theory_line = test.lines[0]
+    np.testing.assert_array_equal(theory_line.get_ydata(), found.curve.test)
+    np.testing.assert_allclose(P.n ** theory_line.get_xdata(), found.curve_eta)
+    (points,) = test.containers
+    np.testing.assert_array_equal(points.lines[0].get_ydata(), found.simulated.test.value)
+    assert {line.get_label() for line in test.lines} >= {"theory", "theory, no step", "best linear predictor"}
+
+
+def test_it_is_saved_with_its_numbers(found, tmp_path):
+    found.save(tmp_path / "mine")
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"study.txt", "study.png", "study.npz"}
+    assert (tmp_path / "mine/study.txt").read_text() == f"{found}\n"
+    with np.load(tmp_path / "mine/study.npz") as numbers:
+        np.testing.assert_array_equal(numbers["test_simulated"], found.simulated.test.value)
+        np.testing.assert_array_equal(numbers["test_predicted"], found.predicted.test)
+        assert numbers["spikes"].tolist() == [len(sizes) for sizes in found.spikes]
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match="cannot be written"):
+        found.save(tmp_path / "file")
+
+
+def test_predictions_alone_need_no_memory(tmp_path):
+    far = P.scaled(3 * 10**9)
+    told = []
+    found = study(far, far.n**0.2, trials=0, tell=told.append)
+    assert found.simulated is None
+    assert told == ["predicting"]
+    assert "simulated" not in str(found)
+    worst = 100 * found.predicted.error.test.max()
+    assert f"test error {worst:.2g} %" in str(found)
+    found.save(tmp_path)
+    assert len(found.figure().axes[1].containers) == 0
+
+
+def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(monkeypatch):
+    asked = []
+
+    def search(p, largest=None):
+        asked.append(largest)
+        return theory.Best(largest or 32.9, p.ridge, 0.5, 0.6, True)
+
+    monkeypatch.setattr(theory, "best_step", search)
+    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, 1e3, 0.5, 0.5, True))
+    text = str(study(P, 1.0, trials=0))
+    assert asked == [pytest.approx(P.n**0.5), None]
+    beyond = "(the end of the search: beyond may be better)"
+    assert f"best step: η = 32.9, predicted test error 0.6000 {beyond}" in text
+    assert f"best ridge at that step: 1000, predicted test error 0.5000 {beyond}" in text
+
+
+@pytest.mark.parametrize(
+    ("p", "options", "message"),
+    [
+        (3, {}, "p = 3: must be a Problem"),
+        (P, {"trials": 1}, "trials = 1: must be 0, or at least 2"),
+        (P, {"trials": -2}, "trials = -2"),
+        (P, {"jobs": 0}, "jobs = 0"),
+        (P, {"eta": [-1.0]}, "eta"),
+        (P.scaled(10**7), {}, "not enough memory"),
+        (P.replace(activation=(0.0, 0.0, 1.0)), {"trials": 0}, "c_1 = 0"),
+        (P.replace(d=7), {"trials": 0}, "d = 7"),
+    ],
+)
+def test_bad_input_is_named_before_anything_runs(p, options, message):
+    with pytest.raises(ValueError, match=message):
+        study(p, **options)

@@ -1,14 +1,16 @@
 """The operator norm ‖F - F_1‖ against a dense singular value decomposition."""
 
 import numpy as np
-from bench_sweep import timed
 from scipy.sparse.linalg import aslinearoperator
+from timing import row, timed
 
 from onestep import Problem, simulate
 
+PROBLEM = Problem(n=4000, d=1200, N=2000, activation="softplus")
 
-def main():
-    p = Problem(n=4000, d=1200, N=2000, activation="softplus")
+
+def rows(p=PROBLEM):
+    """Lines under `timing.HEAD`."""
     eta = p.n**0.15
     now = simulate.draw(p, simulate.key(0, 0))
     base, move = now.X2 @ now.W0.T, now.X2 @ simulate.gradient(p, now).T
@@ -18,9 +20,5 @@ def main():
     ours, fast = timed(lambda: simulate.svd.operator_norm(operator))
     theirs, slow = timed(lambda: np.linalg.norm(difference - spike * now.a, 2))
     np.testing.assert_allclose(fast, slow, rtol=1e-8)
-    print(f"operator norm of F - F_1, n={p.n} d={p.d} N={p.N}, relative residual 1e-6")
-    print(f"  dense singular values / onestep                       {theirs / ours:5.1f} x   (aim 20)")
-
-
-if __name__ == "__main__":
-    main()
+    what = f"‖F - F_1‖ to a relative residual of 1e-6, n = {p.n}, N = {p.N}"
+    return [row(what, "all singular values", theirs, ours, "25 ×")]

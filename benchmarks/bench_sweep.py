@@ -4,11 +4,13 @@ The straightforward implementation forms a new W, new train and test features an
 """
 
 from functools import partial
-from time import perf_counter
 
 import numpy as np
+from timing import dgemm_rate, row, timed
 
 from onestep import Problem, simulate
+
+PROBLEM = Problem(n=4000, d=1200, N=2000, noise=1.0)
 
 
 def straightforward(p, eta, rng, printed):
@@ -34,39 +36,26 @@ def straightforward(p, eta, rng, printed):
 
 
 def flops(p, steps):
-    """Multiplications and additions of the minimal computation, counted as in the docstring of `simulate`."""
+    """Multiplications and additions of the minimal computation, counted as in `simulate.every_step`."""
     n, d, N, M = p.n, p.d, p.N, min(p.n, p.N)
     once = 2 * 2 * n * d * N + 2 * 2 * n * d * N + 3 * 2 * d * N**2
     return once + steps * (n * p.N * M + M**3 / 3)
 
 
-def timed(call):
-    start = perf_counter()
-    result = call()
-    return perf_counter() - start, result
-
-
-def dgemm_rate(size=3000):
-    """Best flops per second of three square matrix products on all cores."""
-    A = np.random.default_rng(0).standard_normal((size, size))
-    return 2 * size**3 / min(timed(lambda: A @ A)[0] for _ in range(3))
-
-
-def main():
-    p = Problem(n=4000, d=1200, N=2000, noise=1.0)
-    eta = np.r_[0.0, p.n ** np.linspace(0.05, 0.5, 10)]
-    rate = dgemm_rate()
-    ours, fast = timed(lambda: simulate.losses(p, eta, trials=2, jobs=2))
-    theirs = {}
-    for printed in (True, False):
-        theirs[printed], slow = timed(partial(straightforward, p, eta, simulate.key(0, 0), printed))
+def rows(p=PROBLEM, points=10):
+    """Lines under `timing.HEAD`."""
+    eta = np.r_[0.0, p.n ** np.linspace(0.05, 0.5, points)]
+    rate = dgemm_rate(min(3000, p.n))
+    pair, fast = timed(lambda: simulate.losses(p, eta, trials=2, jobs=2))
+    ours = pair / 2
+    what = f"a replicate of the losses at {len(eta)} step sizes, n = {p.n}, d = {p.d}, N = {p.N}; two under way"
+    lines = []
+    ways = [(True, "n × n inverse at each step, as printed", "10 ×"), (False, "N × N inverse", "3 ×")]
+    for printed, way, aim in ways:
+        theirs, slow = timed(partial(straightforward, p, eta, simulate.key(0, 0), printed))
         np.testing.assert_allclose(fast.train[0], slow[0], rtol=1e-8)
-    share = flops(p, len(eta)) / (ours / 2) / rate
-    print(f"step-size sweep, n={p.n} d={p.d} N={p.N}, {len(eta)} steps, one replicate (two under way, 2 cores)")
-    print(f"  straightforward, n x n inverse as printed / onestep   {theirs[True] / (ours / 2):5.1f} x   (aim 4)")
-    print(f"  straightforward, N x N inverse / onestep              {theirs[False] / (ours / 2):5.1f} x")
-    print(f"  minimal flops {flops(p, len(eta)) / 1e9:.0f} G at {share:.0%} of the dgemm rate (aim 50%)")
-
-
-if __name__ == "__main__":
-    main()
+        lines.append(row(what, way, theirs, ours, aim))
+    least = flops(p, len(eta)) / rate
+    share = f"{least / ours:.0%}".replace("%", " %")
+    way = f"its least flops at the rate of a matrix product, {rate / 1e9:.0f} Gflop/s"
+    return [*lines, [*row(what, way, least, ours)[:3], share, "80 %"]]

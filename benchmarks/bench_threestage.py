@@ -1,31 +1,31 @@
 """Three-stage training and the giant step against the straightforward ways: samples, fixed steps, all coordinates."""
 
 import numpy as np
-from bench_sweep import timed
+from timing import row, timed
 
 from onestep import hermite, multiindex, relu, simulate, theory
 from onestep.simulate import key, threestage
 
 
-def gradient():
-    """Closed-form gradient against that of 10 000 samples, which is still off by tens of per cent."""
+def gradient(samples):
+    """Closed-form gradient against that of samples, which is still off by tens of per cent."""
     rng = key(0, 0)
     teacher = relu.random_teacher(20, 4, rng)
-    exact, sampled = threestage.Population(teacher), threestage.Empirical(teacher, 10_000, rng)
+    exact, sampled = relu.Population(teacher), threestage.sample(teacher, samples, rng)
     a, W = rng.standard_normal(80), rng.standard_normal((80, 20))
     ours, fast = timed(lambda: [exact.gradient(a, W)[2] for _ in range(20)])
     theirs, slow = timed(lambda: [sampled.gradient(a, W)[2] for _ in range(20)])
-    miss = np.linalg.norm(slow[0] - fast[0]) / np.linalg.norm(fast[0])
-    print("gradient of the loss, d=20 r=4 m=80")
-    print(f"  10 000 samples (off by {miss:.0%}) / closed form              {theirs / ours:5.1f} x")
+    miss = f"{np.linalg.norm(slow[0] - fast[0]) / np.linalg.norm(fast[0]):.0%}".replace("%", " %")
+    what = "20 gradients of the loss of both layers, d = 20, r = 4, m = 80"
+    return row(what, f"{samples} samples, off by {miss}", theirs, ours)
 
 
-def descent():
+def descent(share):
     """Stage 3 at its first λ to the same loss: L-BFGS against gradient descent with fixed step."""
     rng = key(0, 1)
-    system = threestage.Population(relu.random_teacher(20, 4, rng))
+    system = relu.Population(relu.random_teacher(20, 4, rng))
     a, W = threestage.train(system, 80, rng, ()).fitted
-    goal = 1.01 * theory.threestage.minimum(system.teacher, 3e-3).loss
+    goal = (1 + share) * theory.threestage.minimum(system.teacher, 3e-3).loss
 
     def reach(method):
         limit = 1
@@ -34,15 +34,13 @@ def descent():
         return end, timed(lambda: threestage.descend(system, a, W, 3e-3, method, limit))[0]
 
     (fast, ours), (slow, theirs) = map(reach, threestage.METHODS)
-    print("stage 3 at λ = 3e-3 to within 1 % of the least loss (limits are powers of two)")
-    counts = f"{slow.evaluations} / {fast.evaluations} evaluations"
-    print(f"  gradient descent / quasi-Newton ({counts}) {theirs / ours:5.1f} x")
+    what = f"stage 3 at λ = 0.003 to within {100 * share:g} % of the least loss, {fast.evaluations} gradients"
+    return row(what, f"fixed step, {slow.evaluations} gradients", theirs, ours)
 
 
-def step():
+def step(d):
     """One giant step in the coordinates that matter against all of them."""
-    d, N = 300, 12
-    n = d**2
+    n, N = d**2, 12
     target = multiindex.Target({(1, 0): 1.0, (0, 2): 0.5})
     slope = hermite.function("shifted_relu").derivative
 
@@ -56,15 +54,9 @@ def step():
 
     ours, _ = timed(lambda: simulate.directions.one_step(target, d, n, N, key(0, 2)))
     theirs, _ = timed(everything)
-    print(f"one giant step, d={d} N={N} n=d²")
-    print(f"  all coordinates / those that matter                   {theirs / ours:5.1f} x")
+    return row(f"one giant step, d = {d}, N = {N}, n = d²", "all coordinates", theirs, ours)
 
 
-def main():
-    gradient()
-    descent()
-    step()
-
-
-if __name__ == "__main__":
-    main()
+def rows(samples=10_000, share=0.01, d=300):
+    """Lines under `timing.HEAD`."""
+    return [gradient(samples), descent(share), step(d)]

@@ -1,6 +1,7 @@
 """All pages of the site as Markdown, in one folder that Sphinx reads."""
 
 import json
+import re
 import shutil
 import sys
 import tomllib
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from runner.tables import ledgers
 
-from . import errata, notebooks, reference, results, text
+from . import errata, explorer, notebooks, reference, results, text
 
 LINKED = ("CITATION.cff", "LICENSE")  # files that pages link to
 
@@ -45,8 +46,18 @@ class Sources:
         return errata.numbers()
 
     @cached_property
+    def explorer(self):
+        return explorer.data()
+
+    @cached_property
     def project(self):
         return tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    @cached_property
+    def version(self):
+        """`onestep.__version__`, read and not imported."""
+        text = (self.root / "lib/onestep/__init__.py").read_text(encoding="utf-8")
+        return re.search(r'(?m)^__version__ = "(.+)"$', text)[1]
 
     def value(self, asked, page=""):
         """What stands in place of `{{ asked }}` on this page of `docs/`."""
@@ -55,8 +66,12 @@ class Sources:
             return self._figure(rest, page)
         if kind == "rows":
             return self._rows(rest)
+        if kind == "file":
+            return (self.root / rest).read_text(encoding="utf-8").rstrip("\n")
         if kind == "readme":
             return self._readme(rest)
+        if asked == "explorer departures":
+            return self.explorer["departures"]
         if asked == "gallery":
             titles = {name: notebooks.title(path) for name, path in self.notebooks.items()}
             return results.gallery(self.books, titles)
@@ -97,7 +112,11 @@ class Sources:
             (target / name).write_text(page, encoding="utf-8")
         for name, data in pictures.items():
             (target / name).write_bytes(data)
-        known |= {"version": self.project["version"], "urls": self.project.get("urls", {})}
+        if "explorer.md" in pages:
+            (target / "static/explorer/data.js").write_text(
+                f"const EXPLORER = {self.explorer['page']};\n", encoding="utf-8"
+            )
+        known |= {"version": self.version, "urls": self.project.get("urls", {})}
         (target / "site.json").write_text(json.dumps(known), encoding="utf-8")
 
     def _figure(self, name, page):

@@ -8,6 +8,7 @@ _KEPT = re.compile(
 )
 _MENTION = re.compile(r"\b[Nn]otebooks? \d\d(?:_\w+)?(?:(?:, | and | or | to )\d\d\b(?!\.\d))*|\*\*\d\d_\w+\*\*")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$|#])")
+_TABLES = {"README": "verdicts"}  # pages that are not named like the file
 _PLACEHOLDER = re.compile(r"\{\{ *(.+?) *\}\}")
 
 
@@ -34,9 +35,9 @@ def linked(text, names):
 
 
 def pages(text):
-    """Markdown whose links to notebooks and to the table of all verdicts lead to their pages."""
+    """Markdown whose links to notebooks and to the tables in `figures/` lead to their pages."""
     text = re.sub(r"(\]\([^)\s]*)\.ipynb(?=[)#])", r"\1.md", text)
-    return text.replace("](figures/README.md)", "](/verdicts.md)")
+    return re.sub(r"\]\(figures/(\w+)\.md\)", lambda match: f"](/{_TABLES.get(match[1], match[1])}.md)", text)
 
 
 def filled(text, values):

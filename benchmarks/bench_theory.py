@@ -18,7 +18,7 @@ def calls(p):
     target = multiindex.Target({(1, 0): 1.0, (0, 2): 0.5})
     return {
         "traces(p)": lambda: theory.traces(p),
-        "untrained(p)": lambda: theory.untrained(p),
+        "untrained_limit(p)": lambda: theory.untrained_limit(p),
         "gains(p, 2)": lambda: theory.gains(p, 2),
         "boundary(p, 2)": lambda: theory.boundary(p, 2),
         'losses(p, 50 steps, method="spiked")': lambda: theory.losses(p, small, method="spiked"),

@@ -65,7 +65,7 @@ def test_teacher_beyond_the_reported_degree_counts_as_not_learned():
 def test_untrained_limit_without_a_penalty_has_its_closed_form():
     p = Problem(n=1000, d=300, N=500, ridge=1e-12, teacher=(0, 1, 0.5), noise=0.4)
     expected = (theory.traces(p).T + theory.best_linear(p)) / (1 - p.N / p.n)
-    assert theory.untrained(p).test == pytest.approx(expected, rel=1e-9)
+    assert theory.untrained_limit(p).test == pytest.approx(expected, rel=1e-9)
 
 
 def test_redraws_average_over_teachers_and_their_noise():

@@ -31,7 +31,7 @@ NUMBERS = """
     end,
     growth: p.growth,
     bestLinear: p.bestLinear,
-    untrained: pair(theory.untrained(p)),
+    untrained: pair(theory.untrained_limit(p)),
     losses: SHARES.map((share) => pair(at(share * theory.reach(p)))),
     boundary: pair(theory.limit(p, 0.25)),
     stairs: theory.plateaus(p, STAIRS).map((stair) => [stair.from, stair.to, ...pair(stair)]),
@@ -85,7 +85,7 @@ def gap(found, expected):
 
 def gaps(p, found):
     """By how much a page's numbers are off the library's, by kind."""
-    none = theory.untrained(p)
+    none = theory.untrained_limit(p)
     levels = np.array([none.train, none.test])
     spiked = theory.losses(
         p, [power(p, x) * (1 - 1e-12) for x in SHARES * found["reach"]], method="spiked", growing_rows=True
@@ -131,7 +131,7 @@ def least(p, end):
     k = int(np.argmin(values))
     around = (grid[max(k - 1, 0)], grid[min(k + 1, 100)])
     found = optimize.minimize_scalar(test, bounds=around, method="bounded", options={"xatol": 1e-8})
-    return min(found.fun, *values, theory.untrained(p).test)
+    return min(found.fun, *values, theory.untrained_limit(p).test)
 
 
 def test_the_page_computes_what_the_library_computes(browser):
@@ -182,7 +182,7 @@ def test_suggestions_show_the_librarys_numbers(browser, name):
     assert sizes == [p.n, p.d, p.N]
     rows = browser.run("[...document.querySelectorAll('#explorer tbody tr')].map((row) => row.innerText.split(/\\t/))")
     table = {title.strip(): values for title, *values in rows}
-    none, step = theory.untrained(p), power(p, setting["alpha"])
+    none, step = theory.untrained_limit(p), power(p, setting["alpha"])
     here = theory.losses(p, step, method="spiked", growing_rows=True)
     every = theory.losses(p, step)
     for title, losses in (

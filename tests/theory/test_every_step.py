@@ -73,9 +73,19 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
 def test_no_step_is_the_random_features_model(p, layer, output):
     p = p.replace(first_layer=layer, initial_output=output).scaled(10**10)
     (train, test, *_), _ = theory.every_step.family(p, order=58).evaluate(0.0)
-    expected = theory.untrained(p)
+    expected = theory.untrained_limit(p)
     assert train == pytest.approx(expected.train, rel=1e-7)
     assert test == pytest.approx(expected.test, rel=1e-7)
+
+
+def test_untrained_is_about_the_d_at_hand():
+    """What features of degree 2 learn of a quadratic teacher is of order n/d²."""
+    p = Problem(300, 60, 200, 0.1, (0.0, 1.0, 1.0), (0.0, 1.0, 1.0))
+    found, limit = theory.untrained(p), theory.untrained_limit(p)
+    assert found == theory.losses(p, 0.0)
+    assert found.test < 0.9 * limit.test
+    gaps = [theory.untrained(p.scaled(scale * p.n)).test / limit.test - 1 for scale in (10, 100)]
+    assert gaps[1] == pytest.approx(gaps[0] / 10, rel=0.15)
 
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)

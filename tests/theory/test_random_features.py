@@ -59,6 +59,6 @@ def test_no_linear_part_leaves_the_teacher_unseen():
 
 def test_large_ridge_learns_nothing():
     p = SETTINGS[2].replace(ridge=1e6)
-    assert theory.untrained(p).train == pytest.approx(p.label_power, rel=1e-5)
-    assert theory.untrained(p).test == pytest.approx(p.label_power, rel=1e-5)
+    assert theory.untrained_limit(p).train == pytest.approx(p.label_power, rel=1e-5)
+    assert theory.untrained_limit(p).test == pytest.approx(p.label_power, rel=1e-5)
     assert theory.gains(p, 2).test == pytest.approx(theory.gains(p, 1).test, rel=2)

@@ -159,7 +159,7 @@ def test_spiked_curve_reaches_the_plateaus(layer, output):
 
 def test_the_spiked_curve_climbs_beyond_the_fourth_stair():
     p = Problem(10**300, 3 * 10**299, 5 * 10**299, 0.01, "tilted_sin", (0, 1, 0.5, 0.4, 0.3, 0.2))
-    drop = theory.untrained(p).train - theory.staircase.spiked(p, 10.0 ** (300 * 0.408)).train
+    drop = theory.untrained_limit(p).train - theory.staircase.spiked(p, 10.0 ** (300 * 0.408)).train
     assert drop == pytest.approx(theory.gains(p, 5).train, rel=1e-3)
     assert drop > 1.01 * theory.gains(p, 4).train
 
@@ -177,7 +177,7 @@ def test_boundary_value_lies_between_plateaus_and_is_the_limit(order):
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_small_steps_change_nothing_and_sign_flips_do_not_matter(output):
     p = RICH.replace(initial_output=output)
-    assert theory.staircase.spiked(p, 0.0).test == theory.untrained(p).test
+    assert theory.staircase.spiked(p, 0.0).test == theory.untrained_limit(p).test
     assert theory.staircase.spiked(p, 1e-6).train == pytest.approx(theory.staircase.spiked(p, 0.0).train, rel=1e-9)
     flipped = p.replace(activation=tuple(-c for c in p.activation))
     mirrored = p.replace(
@@ -221,7 +221,7 @@ def test_growing_rows_matter_to_even_spikes_without_an_intercept_alone():
 def test_strong_spikes_with_an_intercept_lead_to_their_plateau():
     p = SETTINGS[2].replace(n=10**16, d=3 * 10**15, N=5 * 10**15)
     options = {"growing_rows": True, "intercept": True}
-    gap = theory.untrained(p).test - theory.staircase.spiked(p, p.n**0.29, **options).test
+    gap = theory.untrained_limit(p).test - theory.staircase.spiked(p, p.n**0.29, **options).test
     assert gap == pytest.approx(theory.gains(p, 2, **options).test, rel=0.02)
     assert gap > 1.1 * theory.gains(p, 2, growing_rows=True).test
 

@@ -1,8 +1,8 @@
 """What is predicted, room by room; each has a twin in `simulate` that measures it.
 
-random_features  the network before the step: effective ridge, traces m1 and m2, losses
+random_features  the network before the step as d → ∞: effective ridge, traces m1 and m2, losses
 staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
-every_step       losses for every step from 0 to Θ(√n); the best step and the best ridge
+every_step       losses at the n and d at hand for every step from 0 to Θ(√n); the best step and the best ridge
 equivalent       the features whose fixed point every_step solves (without a twin, as the next three)
 units            hidden units after the step: spikes, lengths and what of the weights' covariance they share
 first_batch      the law of the residuals that the step sees
@@ -34,8 +34,8 @@ from . import (
     threestage,
     units,
 )
-from .every_step import Best, best_ridge, best_step, learned, losses
+from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term
-from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained
+from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained_limit
 from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds

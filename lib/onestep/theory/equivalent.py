@@ -178,10 +178,11 @@ def pencil(f: Features, now: Solution, omega):
     g = f.pz * omega / (1 + omega * now.kappa)
     gamma_inv = np.linalg.inv((rows.T * g) @ rows)
     A = (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
-    one, none = np.eye(R), np.zeros((R, R))
-    bare = np.block([[np.linalg.inv(gamma_inv + A[0]), none], [none, -A[2]]])
+    bare = np.zeros((2 * R, 2 * R), gamma_inv.dtype)
+    bare[:R, :R], bare[R:, R:] = np.linalg.inv(gamma_inv + A[0]), -A[2]
     y = f.batch.y[:, None, None]
-    Y = y * np.block([[A[1], one], [one, none]]) + y**2 * np.block([[A[3], none], [none, none]])
+    Y = np.zeros((y.size, 2 * R, 2 * R), A.dtype)
+    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * A[1] + y**2 * A[3], y * np.eye(R), y * np.eye(R)
     shift = np.linalg.inv(np.eye(2 * R) + now.S @ bare)
     G = bare @ shift
     dressed = np.linalg.solve(np.eye(2 * R) + f.batch.phi * Y @ G, Y)

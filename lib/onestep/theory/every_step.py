@@ -104,6 +104,14 @@ def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=No
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 
 
+def untrained(p) -> Losses:
+    """Train and test loss of the network without a step, at the n and d at hand: `losses` at η = 0, and its errors.
+
+    As d → ∞ these are `untrained_limit`, which needs no c_1 != 0.
+    """
+    return losses(p, 0.0)
+
+
 def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), from one fixed point.
 
@@ -343,7 +351,7 @@ def losses_at(features, state):
     if failed:
         raise ArithmeticError(f"the linear response of the fixed point did not converge: {features.p}")
     moved = equivalent.training_loss(features, state + 1j * IMAGINARY * response, 1 + sway)
-    return equivalent.training_loss(features, state, 1.0), moved.imag / IMAGINARY
+    return moved.real, moved.imag / IMAGINARY
 
 
 def learned_at(features, state, degree):

@@ -117,7 +117,7 @@ def split(value):
     return value.real, value.imag / IMAGINARY
 
 
-def untrained(p: Problem) -> Losses:
+def untrained_limit(p: Problem) -> Losses:
     """Limits of L_tr(F0) and L_te(F0), the random-features model (Mei & Montanari 2022 in this notation)."""
     t = traces(p)
     linear, rest = p.target.linear**2, best_linear(p)

@@ -19,7 +19,7 @@ from scipy.special import factorial, factorial2
 from ..checks import number, problem, steps, whole
 from ..hermite import monomials
 from ..problem import Problem
-from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
+from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained_limit
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
 _REACH = 1 / 4  # … and good to 1 % up to this s
@@ -128,7 +128,7 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False)
             f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
             f"here for eta <= {largest:.4g}"
         )
-    base = untrained(p)
+    base = untrained_limit(p)
     c = p.student.coefficients(ORDER)
     k = np.arange(1, ORDER + 1)
     with np.errstate(divide="ignore"):

@@ -67,6 +67,11 @@ class Notebook:
         text = [[cell["cell_type"], cell["source"], cell["metadata"].get("tags")] for cell in self.cells]
         return digest(json.dumps([text, overrides, environment], sort_keys=True, ensure_ascii=False).encode())
 
+    def code(self, overrides):
+        """Digest of the code cells and the parameters alone."""
+        text = [cell["source"] for cell in self.cells if cell["cell_type"] == "code"]
+        return digest(json.dumps([text, overrides], sort_keys=True, ensure_ascii=False).encode())
+
     @cached_property
     def _assignments(self):
         tagged = [cell for cell in self.cells if "parameters" in cell["metadata"].get("tags", [])]

@@ -104,7 +104,8 @@ class Manifest:
 
 
 def update_tables(project):
-    """Bring the README's results table and the full one in `figures/` up to date with the ledgers."""
+    """Bring the README's results table, the full one in `figures/` and the precise one up to date with the ledgers."""
+    from . import precise
     from .tables import full_table, ledgers, results_table
 
     existing = {notebook.name for notebook in project.notebooks()}
@@ -115,6 +116,7 @@ def update_tables(project):
         text = readme.read_text(encoding="utf-8")
         table = results_table(books)
         write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
+    precise.show(project)
 
 
 def write_if_changed(path, text):

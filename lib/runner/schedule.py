@@ -16,6 +16,20 @@ from .project import Manifest, only_run, update_tables, write_atomically, write_
 
 PRESETS = ("quick", "default", "large")
 ROOTS = tuple(range(101, 111))  # fixed before any of them was run
+_SEEDS = """# Other seeds
+
+All notebooks at their default sizes, roots {names}, run on {day}.
+
+{table}
+
+## Headline rows, pooled
+
+A row of one run notices an error as large as its resolution, the mean over ten roots a third of that. Here is how far
+that mean lies from what is claimed, in per cent of the effect that the row is about, with its standard error. What
+stands out is what theory or extrapolation leaves out at these sizes.
+
+{pooled}
+"""
 
 
 def run(project, wanted=(), preset="default", settings=None, scheduler=None):
@@ -28,6 +42,10 @@ def run(project, wanted=(), preset="default", settings=None, scheduler=None):
     settings = settings or {}
     label = "custom" if settings else preset
     notebooks, manifest, failures = _current(project, wanted, preset, settings, label, scheduler)
+    if label == "large":
+        from . import precise
+
+        precise.record(project, manifest)
     overrides = project.presets.get(preset, {})
     seeds = {
         book.name[:2]: (book.parameters | overrides.get(book.name, {}) | settings).get("seed") for book in notebooks
@@ -41,7 +59,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     Results go to `build/seeds/<root>`. The ten `ROOTS` on all notebooks at their default sizes are recorded in
     `figures/seeds.md`.
     """
-    from .tables import ledgers, seeds_table
+    from .tables import ledgers, pooled_table, seeds_table
 
     runs, failed = {}, {}
     for root in roots:
@@ -55,7 +73,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     print(table)
     if (tuple(roots), tuple(wanted), preset) == (ROOTS, (), "default"):
         day, names = date.today().isoformat(), ", ".join(map(str, roots))
-        text = f"# Other seeds\n\nAll notebooks at their default sizes, roots {names}, run on {day}.\n\n{table}\n"
+        text = _SEEDS.format(names=names, day=day, table=table, pooled=pooled_table(list(runs.values())))
         write_if_changed(project.root / "figures" / "seeds.md", text)
     return int(bool(failed))
 

@@ -232,6 +232,23 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     assert sorted((project / "build/replicates").iterdir()) == kept  # the default run keeps nothing
 
 
+def test_the_precise_table_tells_what_large_runs_found_and_what_changed_since(project):
+    for number in ("07", "08"):
+        project.write(number)
+    (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n")
+    project.run("--preset", "large", "07")
+    table = (project / "figures/large.md").read_text()
+    assert "1 of 2 notebooks have run" in table
+    assert "| **08_sample** | not yet |" in table
+    assert "changed since" not in table
+    before = (project / "figures/large.json").read_bytes()
+    project.run("--preset", "large", "07")
+    assert (project / "figures/large.json").read_bytes() == before
+    project.write("07", "another = 1")
+    project.run("--tables")
+    assert "; changed since |" in (project / "figures/large.md").read_text()
+
+
 def test_a_terminal_shows_one_line_with_the_time_left(project):
     project.write("07")
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")

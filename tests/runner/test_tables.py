@@ -38,3 +38,15 @@ def test_failing_rows_are_put_into_words(book):
     book["rows"][1]["passed"] = False
     (text,) = tables.failing(book)
     assert text.startswith("row 0: claimed 1.000, measured 1.000 ± 0.010")
+
+
+def test_pooling_roots_shows_how_far_off_headlines_are(book):
+    row = book["rows"][1] | {"headline": True, "resolution": 0.2}
+    runs = []
+    for measured in (1.1, 1.2, 1.3):
+        values = row["values"] | {"measured": measured, "claimed": 1.0, "se": 0.1, "tolerance": 0.4}
+        other = row | {"quantity": "only once"}
+        runs.append([book | {"rows": [row | {"values": values}, *([other] if measured == 1.1 else [])]}])
+    lines = tables.pooled_table(runs).splitlines()
+    assert len(lines) == 3
+    assert lines[2] == "| 07_example | row 0 | 10 ± 2.9 | 20 % |"

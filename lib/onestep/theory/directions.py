@@ -47,8 +47,11 @@ def _product(values, r):
 
 
 def _contract(tensor, w):
-    """C[w, ..., w, ·] for every row of w, (len(w), r)."""
-    out = np.broadcast_to(tensor, (len(w), *tensor.shape))
-    for _ in range(tensor.ndim - 1):
-        out = np.einsum("q...j,qj->q...", out, w)
+    """C[w, ..., w, ·] for every row of w, (len(w), r); C is symmetric."""
+    r = w.shape[1]
+    if tensor.ndim == 1 or not tensor.any():
+        return np.broadcast_to(tensor.reshape(-1, r)[0], w.shape)
+    out = w @ tensor.reshape(r, -1)
+    for _ in range(tensor.ndim - 2):
+        out = (w[:, None, :] @ out.reshape(len(w), r, -1))[:, 0]
     return out

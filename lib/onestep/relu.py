@@ -145,6 +145,7 @@ class Population:
 
     def __init__(self, teacher, removed=BOTH):
         self.teacher, self.d, self.removed = teacher, teacher.d, _parts(removed)
+        self._norms, self._units = polar(teacher.directions)
         b = teacher.weights
         self.start = float(b @ kernel(teacher.directions, teacher.directions, removed) @ b)
 
@@ -154,10 +155,11 @@ class Population:
 
     def gradient(self, a, W):
         """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
-        m, V, b = a.shape[-1], self.teacher.directions, self.teacher.weights
-        P = np.concatenate([W, np.broadcast_to(V, (*W.shape[:-2], *V.shape))], axis=-2)
-        u = np.concatenate([a, np.broadcast_to(-b, (*a.shape[:-1], len(b)))], axis=-1)
-        (norms, units), (others, _), h, slope, rest = kernel_parts(W, P, self.removed)
+        m = a.shape[-1]
+        norms, units = polar(W)
+        u, P = _beside(a, -self.teacher.weights, -1), _beside(W, self.teacher.directions, -2)
+        others = _beside(norms, self._norms, -1)
+        h, slope, rest = kernel_parts(units, _beside(units, self._units, -2), self.removed)
         h *= norms[..., :, None]
         h *= others[..., None, :]
         field = _times(h, u)
@@ -175,7 +177,8 @@ class Population:
 
 def kernel(W, P, removed=BOTH):
     """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W and p_j of P, (len(W), len(P)); σ is the ReLU without `removed`."""
-    (norms, _), (others, _), h, _, _ = kernel_parts(W, P, _parts(removed))
+    (norms, units), (others, seen) = polar(W), polar(P)
+    h, _, _ = kernel_parts(units, seen, _parts(removed))
     return norms[..., :, None] * h * others[..., None, :]
 
 
@@ -185,10 +188,10 @@ def polar(W):
     return norms, W / norms[..., None]
 
 
-def kernel_parts(W, P, removed=BOTH):
-    """(norms, units) of W and of P; then h, h' and h - c h' at all cosines c."""
-    first, second = polar(W), polar(P)
-    cosine = np.clip(first[1] @ second[1].mT, -1.0, 1.0)
+def kernel_parts(units, others, removed=BOTH):
+    """h, h' and h - c h' at all cosines c of unit vectors (..., m, d) and (..., q, d), each (..., m, q)."""
+    cosine = units @ others.mT
+    cosine = np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)
     # Rounding c near ±1 costs √(1 - c²) half its digits, but h and (h - c h')ŵ + h'p̂ only their last ones.
     rest = np.sqrt((1 - cosine) * (1 + cosine))
     slope = np.arcsin(cosine)
@@ -198,7 +201,13 @@ def kernel_parts(W, P, removed=BOTH):
         slope += np.pi / 2
     rest /= 2 * np.pi
     slope /= 2 * np.pi
-    return first, second, rest + cosine * slope, slope, rest
+    return rest + cosine * slope, slope, rest
+
+
+def _beside(values, constants, axis):
+    """Values of each network with the same constants behind them along an axis."""
+    lead = values.shape[: values.ndim - constants.ndim]
+    return np.concatenate([values, np.broadcast_to(constants, (*lead, *constants.shape)) if lead else constants], axis)
 
 
 def _times(matrices, vectors):

@@ -6,4 +6,5 @@ project    the folder: presets, outputs, what is known of earlier runs
 schedule   what runs, in which order, how many at a time
 execution  one notebook through papermill
 tables     results tables from the ledgers
+precise    the table of large runs
 """

@@ -115,7 +115,7 @@ class Certificate:
 
     def _value_and_slope(self, units):
         along = np.sum(self._c * self._V, axis=1)
-        _, _, _, h_slope, rest = kernel_parts(units, self._V)
+        _, h_slope, rest = kernel_parts(units, self._V)
         cosine, across = units @ self._V.T, units @ self._c.T
         value = rest @ along + np.sum(h_slope * across, axis=1)
         sine = np.sqrt(np.maximum((1 - cosine) * (1 + cosine), 1e-24))

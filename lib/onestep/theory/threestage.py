@@ -131,7 +131,7 @@ def pull(teacher):
     """G⁻¹q of `minimum`, (r, d): minus twice the moves δ_k per λ."""
     V = teacher.directions @ teacher.basis.T
     r, k = V.shape
-    _, _, _, slope, rest = kernel_parts(V, V)
+    _, slope, rest = kernel_parts(V, V)
     cosine = V @ V.T
     # ∂²‖w‖‖v‖h(c)/∂w∂vᵀ = (h - c h') ŵv̂ᵀ + h' I + h'' (v̂ - cŵ)(ŵ - cv̂)ᵀ; the last term vanishes for w = v
     curve = 1 / (2 * np.pi * np.sqrt(1 - (cosine - np.eye(r)) ** 2))

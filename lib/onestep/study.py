@@ -84,6 +84,8 @@ class Study:
             f"error to expect of the predictions: training loss {100 * self.predicted.error.train.max():.2g} %, "
             f"test error {100 * self.predicted.error.test.max():.2g} %",
         ]
+        if outside := theory.every_step.uncalibrated(self.p):
+            said.append(f"these errors were not calibrated for {'; '.join(outside)}")
         return said
 
     def figure(self):

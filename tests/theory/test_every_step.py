@@ -78,6 +78,17 @@ def test_no_step_is_the_random_features_model(p, layer, output):
     assert test == pytest.approx(expected.test, rel=1e-7)
 
 
+def test_problems_outside_the_calibrated_box_are_told():
+    p = Problem(900, 300, 450, 0.1)
+    assert theory.every_step.uncalibrated(p) == []
+    assert theory.every_step.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
+    assert theory.every_step.uncalibrated(p.replace(n=90, d=9, N=45, noise=2.0)) == [
+        "n = 90, not 100 or more",
+        "d = 9, not 10 or more",
+        "noise = 2, not 0 to 1",
+    ]
+
+
 def test_untrained_is_about_the_d_at_hand():
     """What features of degree 2 learn of a quadratic teacher is of order n/d²."""
     p = Problem(300, 60, 200, 0.1, (0.0, 1.0, 1.0), (0.0, 1.0, 1.0))

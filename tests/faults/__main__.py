@@ -58,7 +58,9 @@ def one(copy, whole, cluster, victim, delay):
     time.sleep(delay)
     family = relatives(process)
     kernels = [each for each in family if is_kernel(each)]
-    for target in {"runner": [process], "kernel": kernels, "worker": cluster.workers}[victim][:1]:
+    targets = {"runner": [process], "kernel": kernels, "worker": cluster.workers}[victim][:1]
+    targets = [target for target in targets if process.poll() is None]
+    for target in targets:
         target.kill()
     code, error = finish(process)
     left = copy.snapshot()
@@ -74,6 +76,8 @@ def one(copy, whole, cluster, victim, delay):
         return f"BAD: {alive} stays"
     if (again := finish(copy.start())) != (0, "") or copy.snapshot() != whole:
         return f"BAD: the next run ends otherwise: {again}"
+    if not targets:
+        return f"there was no {victim} to kill"
     said = {0: "the same bytes", 1: "a clear error, then the same bytes", 2: "a clear error, then the same bytes"}
     return said.get(code, "the next run ends with the same bytes")
 

@@ -214,6 +214,17 @@ def test_the_tables_are_made_of_the_ledgers():
         assert full == f"# All verdicts\n\n{tables.full_table(books)}\n"
 
 
+def test_the_table_of_other_seeds_has_every_notebook_and_headline():
+    seeds = (ROOT / "figures/seeds.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (\d\d_\w+) \| (\d+) \| (\d+) \|", seeds)
+    assert [name for name, _, _ in rows] == [path.stem for path in PATHS]
+    assert sum(int(failed) for _, _, failed in rows) <= 1
+    for name, book in LEDGERS.items():
+        for row in book["rows"]:
+            if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
+                assert f"| {row['quantity']} |" in seeds, f"{name} has a headline row that the ten roots do not know"
+
+
 def test_no_cell_is_exempt_from_comparison(path, cells):
     assert "NBVAL" not in path.read_text(encoding="utf-8"), "no cell may be exempt from the comparison"
     tags = {tag for cell in cells for tag in cell["metadata"].get("tags", [])}

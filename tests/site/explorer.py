@@ -31,7 +31,7 @@ NUMBERS = """
     end,
     growth: p.growth,
     bestLinear: p.bestLinear,
-    untrained: pair(theory.untrained_limit(p)),
+    untrained: pair(theory.untrained(p)),
     losses: SHARES.map((share) => pair(at(share * theory.reach(p)))),
     boundary: pair(theory.limit(p, 0.25)),
     stairs: theory.plateaus(p, STAIRS).map((stair) => [stair.from, stair.to, ...pair(stair)]),

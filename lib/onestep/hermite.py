@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import exp, factorial, sqrt
 
 import numpy as np
@@ -233,6 +233,12 @@ class Polynomial(Function):
         return out
 
 
+@cache
+def gauss_legendre(count):
+    """Nodes and weights of the Gauss rule on [-1, 1]; the same arrays at every call, not to be changed."""
+    return legendre.leggauss(count)
+
+
 def _rule(kinks, mu, s, move=0.0):
     """The nodes and weights of `Function.nodes`: Gauss-Legendre between kinks, else trapezoid, moved by `move`."""
     if not kinks:
@@ -243,7 +249,7 @@ def _rule(kinks, mu, s, move=0.0):
     at = np.sort(np.clip(np.where((s == 0)[..., None], 0.0, at), -_REACH, _REACH), axis=-1)
     ends = np.full((*mu.shape, 1), _REACH)
     edges = np.concatenate([-ends, at, ends], axis=-1)
-    x, w = legendre.leggauss(32)
+    x, w = gauss_legendre(32)
     panels = np.linspace(0.0, 1.0, 6)
     u = (panels[:-1, None] + (x + 1) / 2 * np.diff(panels)[:, None]).ravel()
     weight = (w / 2 * np.diff(panels)[:, None]).ravel()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import project, tables
+from runner import precise, project, tables
 from runner.__main__ import main
 from runner.notebook import Notebook
 
@@ -223,6 +223,21 @@ def test_the_table_of_other_seeds_has_every_notebook_and_headline():
         for row in book["rows"]:
             if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
                 assert f"| {row['quantity']} |" in seeds, f"{name} has a headline row that the ten roots do not know"
+
+
+def test_the_precise_table_is_made_of_its_records():
+    kept = json.loads((ROOT / "figures/large.json").read_text(encoding="utf-8"))
+    place = project.Project(ROOT)
+    assert (ROOT / "figures/large.md").read_text(encoding="utf-8") == precise.text(place, kept)
+    assert set(kept) <= {path.stem for path in PATHS}
+    for name, found in kept.items():
+        parts = {"code": str, "date": str, "machine": str, "minutes": float, "gib": float, "rows": int}
+        parts |= {"failing": list, "verdicts": list}
+        assert {part: type(value) for part, value in found.items()} == parts, name
+        assert re.fullmatch(r"[0-9a-f]{64}", found["code"]), f"{name}: not a digest"
+        assert 0 < len(found["verdicts"]) <= found["rows"]
+        for row in found["verdicts"]:
+            assert row["headline"] and {*row, "values"} == {*LEDGERS[name]["rows"][0], "values"}
 
 
 def test_no_cell_is_exempt_from_comparison(path, cells):

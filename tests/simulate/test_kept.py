@@ -1,4 +1,5 @@
 import importlib.util
+import linecache
 import os
 import shutil
 import sys
@@ -121,10 +122,68 @@ class Flat:
 
 
 def test_what_is_made_outside_the_library_is_not_kept(folder):
-    """Nothing in the key tells whether a notebook's function, or what it sees of the notebook, has changed."""
+    """Nothing in the key tells whether another module's function, or what it sees there, has changed."""
     simulate.repeat(outside, 2, 0)
     simulate.losses(P.replace(activation=hermite.Function(np.tanh, name="own")), 1.0, trials=1)
     simulate.rivals.kernel_ridge(P, Flat(), [1.0], trials=1)
+    assert not folder.exists()
+
+
+CELL = """
+scale, shift, table = 2.0, [1, 2], {"a": Problem(60, 20, 30)}
+
+def inner(x):
+    return scale * x
+
+def draw(more, rng, start=0.5):
+    return np.array([inner(k) for k in shift]) + table["a"].n + more * rng.random() + start
+"""
+
+
+def session(text):
+    """What a notebook cell of this text defines."""
+    name = f"<cell {hash(text)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    found = {"__name__": "__main__", "np": np, "Problem": Problem, "cannot": object()}
+    exec(compile(text, name, "exec"), found)
+    return found
+
+
+def test_a_notebook_s_function_is_kept_with_all_it_refers_to(folder):
+    draw = partial(session(CELL)["draw"], 3.0)
+    first = simulate.repeat(draw, 2, 0)
+    assert len(list(folder.iterdir())) == 2
+    np.testing.assert_array_equal(simulate.repeat(draw, 2, 0), first)
+    before = kept.store(draw, 0).key
+    assert kept.store(partial(session(CELL)["draw"], 3.0), 0).key == before
+    assert kept.store(partial(session(CELL)["draw"], 4.0), 0).key != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("2.0,", "3.0,"),
+        ("[1, 2]", "[1, 3]"),
+        ("(60,", "(61,"),
+        ("scale * x", "x * scale"),
+        ("=0.5", "=0.6"),
+        ("+ m", "- m"),
+    ],
+)
+def test_a_change_of_what_a_notebook_s_function_refers_to_is_another_key(old, new):
+    assert CELL.count(old) == 1
+    keys = [kept.store(partial(session(text)["draw"], 3.0), 0).key for text in (CELL, CELL.replace(old, new))]
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("line", ["return cannot", "return draw(rng)"])
+def test_a_notebook_s_function_that_cannot_be_named_is_not_kept(line):
+    assert kept.store(session(f"def draw(rng):\n    {line}\n")["draw"], 0) is None
+
+
+def test_results_that_are_no_numbers_are_computed_anew(folder):
+    draw = session("def draw(rng):\n    return Problem(60, 20, 30), rng.random()\n")["draw"]
+    assert simulate.repeat(draw, 2, 0) == simulate.repeat(draw, 2, 0)
     assert not folder.exists()
 
 

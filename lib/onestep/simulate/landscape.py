@@ -6,12 +6,13 @@ Several networks descend at once: second layers a (B, m) and first layers W (B, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ..checks import number, whole
 from ..relu import Population
-from .replicates import key
+from .replicates import key, repeat
 from .threestage import balance, descend, train
 
 _SMALL = 1e-9  # second-layer weight of a neuron that a jolt may revive
@@ -139,11 +140,17 @@ def near(teacher, copies, spread, count, seed):
     return stack([scatter(*neurons, copies, spread, key(seed, s)) for s in range(whole("count", count, 1))])
 
 
-def fitted(teacher, m, count, seed, fit_ridge=1e-3):
-    """`count` starts of m neurons from stages 1 and 2 on the population: (count, m) and (count, m, d)."""
-    system = Population(teacher)
-    runs = [train(system, m, key(seed, m, s), (), fit_ridge).fitted for s in range(whole("count", count, 1))]
-    return stack(runs)
+def fitted(teacher, m, count, seed, fit_ridge=1e-3, jobs=1, executor=None):
+    """`count` starts of m neurons from stages 1 and 2 on the population: (count, m) and (count, m, d).
+
+    seed, jobs, executor : as in `repeat`.
+    """
+    branch = (*seed, m) if isinstance(seed, tuple) else (seed, m)
+    return stack(repeat(partial(_fitted, teacher, m, fit_ridge), count, branch, jobs, executor=executor))
+
+
+def _fitted(teacher, m, fit_ridge, rng):
+    return train(Population(teacher), m, rng, (), fit_ridge).fitted
 
 
 def stack(networks):

@@ -41,18 +41,33 @@ from .units import Units, units
 
 # Of σ's root mean square: directions of m_k kept, the others being noise. N weighs the square of those of degree 0.
 _SMALLEST = (1e-6, 1e-4, 1e-4, 1e-4)
+_APART = [0, 2, 3]  # degrees of which the first batch knows no direction
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The leading modes of one m_k: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
+    """The leading modes of one m_k, or of several: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
 
-    c : (U, R).  rows : (Z, R).  left : (Z, R) orthonormal, modes of √p_μ m_k.
+    c : (…, U, R).  rows : (…, Z, R).  left : (…, Z, R) orthonormal, modes of √p_μ m_k.
     """
 
     c: np.ndarray
     rows: np.ndarray
     left: np.ndarray
+
+    @cached_property
+    def units(self):
+        """c_r c_s, (…, U, R²): Σ_u w_u c_uc_uᵀ and c_uᵀ F c_u become products with a matrix."""
+        return _products(self.c)
+
+    @cached_property
+    def nodes(self):
+        """rows_r rows_s, (…, Z, R²)."""
+        return _products(self.rows)
+
+
+def _products(x):
+    return (x[..., :, None] * x[..., None, :]).reshape(*x.shape[:-1], -1)
 
 
 def modes(m, pz, pu, smallest):
@@ -83,6 +98,17 @@ class Features:
     label: np.ndarray
     unseen: np.ndarray
     modes: tuple
+
+    @cached_property
+    def apart(self):
+        """The `Modes` of degrees `_APART` in one, with modes that are 0 up to one number R; its arrays (3, …)."""
+        most = max(self.modes[k].c.shape[1] for k in _APART)
+
+        def padded(x):
+            return np.pad(x, ((0, 0), (0, most - x.shape[1])))
+
+        parts = ([padded(getattr(self.modes[k], part)) for k in _APART] for part in ("c", "rows", "left"))
+        return Modes(*map(np.array, parts))
 
     @cached_property
     def dimensions(self):
@@ -174,50 +200,46 @@ class Pencil:
 
 def pencil(f: Features, now: Solution, omega):
     """`Pencil` at κ, q, S when the samples at node z carry weight omega (Z,) or 1.0."""
-    R, c, rows = f.modes[1].c.shape[1], f.modes[1].c, f.modes[1].rows
+    R = f.modes[1].c.shape[1]
     g = f.pz * omega / (1 + omega * now.kappa)
-    gamma_inv = np.linalg.inv((rows.T * g) @ rows)
-    A = (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q))[:, None, :] * c.T) @ c
+    gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))
+    A = (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q)) @ f.modes[1].units).reshape(4, R, R)
     bare = np.zeros((2 * R, 2 * R), gamma_inv.dtype)
     bare[:R, :R], bare[R:, R:] = np.linalg.inv(gamma_inv + A[0]), -A[2]
-    y = f.batch.y[:, None, None]
+    y, one = f.batch.y[:, None, None], np.eye(2 * R)
     Y = np.zeros((y.size, 2 * R, 2 * R), A.dtype)
-    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * A[1] + y**2 * A[3], y * np.eye(R), y * np.eye(R)
-    shift = np.linalg.inv(np.eye(2 * R) + now.S @ bare)
+    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * A[1] + y**2 * A[3], y * one[:R, :R], y * one[:R, :R]
+    shift = np.linalg.inv(one + now.S @ bare)
     G = bare @ shift
-    dressed = np.linalg.solve(np.eye(2 * R) + f.batch.phi * Y @ G, Y)
+    dressed = np.linalg.solve(one + f.batch.phi * Y @ G, Y)
     return Pencil(g, gamma_inv, bare, G, shift @ now.S, dressed)
 
 
 def update(f: Features, state, omega):
     """One pass of the fixed-point map, packed (κ, q, S) from old; samples at μ carry weight omega (Z,) or 1.0."""
-    p, batch, c, rows = f.p, f.batch, f.modes[1].c, f.modes[1].rows
-    R, now = c.shape[1], f.solution(state)
+    p, batch, now = f.p, f.batch, f.solution(state)
+    R = f.modes[1].c.shape[1]
     at = pencil(f, now, omega)
     G, S = at.G, at.lower
-    means = np.tensordot(batch.one * batch.y ** np.arange(3)[:, None], at.dressed, 1)  # E y^k Ỹ
-    trace = [G, -batch.phi * G @ means[1] @ G, None, batch.moment(2) * G - batch.phi * G @ means[2] @ G]
-    trace = np.array([trace[0][:R, :R], trace[1][:R, :R], -S[R:, R:], trace[3][:R, :R]])  # of T, MT, M²T, CT
-    left = f.noise @ at.g + (f.units.mix * np.sum(c @ trace * c, axis=-1)).sum(0)
+    means = (batch.powers @ at.dressed.reshape(-1, 4 * R * R)).reshape(3, 2 * R, 2 * R)  # E y^k Ỹ
+    first, third = -batch.phi * G @ means[1] @ G, batch.moment(2) * G - batch.phi * G @ means[2] @ G
+    trace = np.array([G[:R, :R], first[:R, :R], -S[R:, R:], third[:R, :R]])  # of T, MT, M²T, CT
     linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
-    load = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * _diagonal(rows, linear)
-    for k in (0, 2, 3):
-        left_k, used = resolved(f, k, now, at.g)
-        left = left + _diagonal(f.modes[k].c, left_k)
-        load = load + f.dimensions[k] * _diagonal(f.modes[k].rows, used)
+    kept, used = resolved(f, now, at.g)
+    left = f.noise @ at.g + np.sum(f.units.mix * (trace.reshape(4, -1) @ f.modes[1].units.T), axis=0)
+    left = left + np.sum(f.apart.units @ kept.reshape(len(kept), -1, 1), axis=0)[:, 0]
+    load = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
+    load = load + f.dimensions[_APART] @ (f.apart.nodes @ used.reshape(len(used), -1, 1))[..., 0]
     return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), means[0].ravel()])
 
 
-def _diagonal(rows, form):
-    return np.sum(rows @ form * rows, axis=1)
-
-
-def resolved(f: Features, k, now: Solution, g, stretch=1.0):
-    """In the modes of degree k: √g T_k √g, and (1 - T_k)/g; stretch : (U,) factors on q."""
-    c, rows = f.modes[k].c, f.modes[k].rows
-    A = (f.p.N / f.dimensions[k]) * (c.T * (f.units.chance * now.q * stretch)) @ c
-    gamma = (rows.T * g) @ rows
-    back = np.linalg.inv(np.eye(len(A)) + gamma @ A)
+def resolved(f: Features, now: Solution, g, stretch=1.0):
+    """In the modes of `apart`: √g T_k √g, and (1 - T_k)/g, both (3, R, R); stretch : (U,) factors on q."""
+    one = np.eye(f.apart.c.shape[-1])
+    scale = (f.p.N / f.dimensions[_APART])[:, None, None]
+    A = scale * ((f.units.chance * now.q * stretch) @ f.apart.units).reshape(-1, *one.shape)
+    gamma = (g @ f.apart.nodes).reshape(-1, *one.shape)
+    back = np.linalg.inv(one + gamma @ A)
     return back @ gamma, A @ back
 
 
@@ -288,8 +310,9 @@ def training_loss(f: Features, state, omega):
 
     def left(k, stretch=1.0):
         """T_k on the nodes."""
-        rows = f.modes[k].rows * root[:, None]
-        return one - rows @ resolved(f, k, now, at.g, stretch)[1] @ rows.T
+        j = _APART.index(k)
+        rows = f.apart.rows[j] * root[:, None]
+        return one - rows @ resolved(f, now, at.g, stretch)[1][j] @ rows.T
 
     linear = label[1] / f.batch.away  # the label along e_0
     T2, across = left(2, plane[1, 1] ** 2), known.seen

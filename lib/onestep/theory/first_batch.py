@@ -36,6 +36,11 @@ class FirstBatch:
         """E y^k."""
         return float(self.one @ self.y**k)
 
+    @cached_property
+    def powers(self):
+        """(3, Y) weights of E y^k f(y), k = 0, 1, 2."""
+        return self.one * self.y ** np.arange(3)[:, None]
+
     @property
     def mean(self):
         """(A,) E s_a y: the part of β in the span of the directions."""

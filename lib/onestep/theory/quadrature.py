@@ -6,13 +6,16 @@ from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from numpy.polynomial import hermite_e, legendre
+from numpy.polynomial import hermite_e
 from scipy.linalg import eigh_tridiagonal
+
+from ..hermite import gauss_legendre
 
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
 # Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
 _USUAL, _FINE, _LARGE = (48, 24, 6.0), (96, 72, 9.0), 1e6
 _COARSE = 16  # nodes where an estimate does
+_CACHED = 1 << 15  # numbers in an array that stays in the second cache along with a few like it
 
 
 def trapezoid(order, strip):
@@ -85,19 +88,27 @@ def expand(f, mean, std, d):
     """
     d = float(d)
     smooth, panel, reach = _FINE if d > _LARGE else _USUAL
-    s, weight = _panels(f.kinks, mean, std, d, panel, reach) if f.kinks else _gegenbauer(d, smooth)
-    values = f(mean[..., None] + std[..., None] * s)
     if f.kinks:
-        moments, rising = [], weight * values
-        square = (rising * values).sum(-1)
-        for _ in range(DEGREES):
-            moments.append(rising.sum(-1))
-            rising = rising * s
-        found = np.tensordot(zonal(d), np.array(moments), 1)
+        count, harmonics = panel * (len(f.kinks) + 1), zonal(d)
     else:
-        found = np.moveaxis(values @ (weight * (zonal(d) @ s ** np.arange(DEGREES)[:, None])).T, -1, 0)
-        square = values**2 @ weight
-    return found, np.maximum(square - (found**2).sum(0), 0.0)
+        count, (s, weight) = smooth, _gegenbauer(d, smooth)
+        harmonics = weight * (zonal(d) @ s ** np.arange(DEGREES)[:, None])
+
+    def integrals(mean, std):
+        if not f.kinks:
+            values = f(mean[:, None] + std[:, None] * s)
+            return np.vstack([harmonics @ values.T, values**2 @ weight])
+        at, law = _panels(f.kinks, mean, std, d, panel, reach)
+        values, every = f(mean[:, None] + std[:, None] * at), np.ones(count)
+        law *= values
+        square, moments = np.einsum("ps,ps->p", law, values), []
+        for _ in range(DEGREES):
+            moments.append(law @ every)
+            law *= at
+        return np.vstack([harmonics @ moments, square])
+
+    found = _in_blocks(integrals, mean, std, count)
+    return found[:-1], np.maximum(found[-1] - (found[:-1] ** 2).sum(0), 0.0)
 
 
 def tail(f, mean, std, d):
@@ -106,11 +117,23 @@ def tail(f, mean, std, d):
     Within a tenth where f has kinks, a few per cent else: an estimate of errors needs no more.
     """
     s, weight = _gegenbauer(float(d), _COARSE)
-    rest = f(mean[..., None] + std[..., None] * s)
-    rest -= (rest @ weight)[..., None]
-    rest -= (rest @ (weight * s))[..., None] * s
-    rest *= rest
-    return rest**2 @ weight - (rest @ weight) ** 2
+
+    def variance(mean, std):
+        rest = f(mean[:, None] + std[:, None] * s)
+        rest -= (rest @ weight)[:, None]
+        rest -= (rest @ (weight * s))[:, None] * s
+        rest *= rest
+        return (rest**2 @ weight - (rest @ weight) ** 2)[None]
+
+    return _in_blocks(variance, mean, std, _COARSE)[0]
+
+
+def _in_blocks(integrals, mean, std, count):
+    """integrals(mean, std), (·, points), for so few points at a time that arrays (points, count) stay in the cache."""
+    step = max(1, _CACHED // count)
+    starts, flat = range(0, mean.size, step), (mean.ravel(), std.ravel())
+    parts = [integrals(*(part[i : i + step] for part in flat)) for i in starts]
+    return np.concatenate(parts, axis=1).reshape(-1, *mean.shape)
 
 
 def _panels(kinks, mean, std, d, count, reach):
@@ -119,9 +142,17 @@ def _panels(kinks, mean, std, d, count, reach):
     at = np.stack([np.clip((kink - mean) / std, -reach, reach) for kink in kinks], -1)
     ends = np.full((*mean.shape, 1), reach)
     edges = np.concatenate([-ends, np.sort(at, -1), ends], -1)
-    x, weight = legendre.leggauss(count)
+    x, weight = gauss_legendre(count)
     width = np.diff(edges, axis=-1)[..., None]
-    s = (edges[..., :-1, None] + width * (x + 1) / 2).reshape(*mean.shape, -1)
-    density = np.exp((d - 3) / 2 * np.log1p(-np.minimum(s**2 / d, 1 - 1e-12)))
-    weight = (width * weight).reshape(*mean.shape, -1) * density
-    return s, weight / weight.sum(-1, keepdims=True)
+    s = width * ((x + 1) / 2)
+    s += edges[..., :-1, None]
+    density = s * (s / -d)
+    np.maximum(density, 1e-12 - 1, out=density)
+    np.log1p(density, out=density)
+    density *= (d - 3) / 2
+    np.exp(density, out=density)
+    density *= width
+    density *= weight
+    s, density = (part.reshape(*mean.shape, -1) for part in (s, density))
+    density /= (density @ np.ones(s.shape[-1]))[..., None]
+    return s, density

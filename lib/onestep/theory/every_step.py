@@ -58,8 +58,9 @@ class Error:
     the deviations of training losses and 78 % of test errors lie within one standard deviation (the simulation's own
     included), 92 and 95 % within two. Where more than 2 % is expected, up to twice that was found. Simulated training
     losses tend to be the larger ones: after a step on noiseless labels with d/n = .1, N/n = .2 by .6 % ± .1 at n = 500
-    and 1,000, where .1 % is expected, which is 2 to 4 % of the drop; at n = 4,000 by .3 % ± .3. Outside of that box (`uncalibrated`) nothing is known: with n = d² samples of 30
-    inputs up to 5 % was found where .1 % is expected (the notebook from d to d²).
+    and 1,000, where .1 % is expected, which is 2 to 4 % of the drop; at n = 4,000 by .3 % ± .3. Outside of that box
+    (`uncalibrated`) nothing is known: with n = d² samples of 30 inputs up to 5 % was found where .1 % is expected (the
+    notebook from d to d²).
     """
 
     train: np.ndarray

@@ -188,6 +188,7 @@ def whitened(X, reference, keep=None):
         raise ValueError(f"reference {reference.shape}: must have the columns of X and more rows than columns")
     count = d if keep is None else whole("keep", keep, 1)
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(reference.T)))
+    vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), range(d)])  # what eigh leaves to chance
     varying = int(np.sum(values > 1e-12 * values[-1]))
     if count > varying:
         raise ValueError(f"keep = {keep}: the reference varies along {varying} of its {d} directions only")

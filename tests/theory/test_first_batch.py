@@ -12,7 +12,7 @@ def test_first_batch_carries_the_law_of_residuals():
     np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
     np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
     np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
-    assert law.D == pytest.approx(p.D)
+    assert law.D == pytest.approx(p.D - 2 * p.phi * law.moment(2) / p.d)  # the rest of β lies in d - 2 dimensions
     rng = np.random.default_rng(0)
     s, own, rest = rng.standard_normal((3, 400_000))
     noise = np.sqrt(p.student.tail + p.noise**2) * rest
@@ -43,3 +43,44 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 4
     expected = np.array([law.D, law.away, law.square_along, *law.plane.ravel(), *law.traces.ravel()])
     assert np.all(np.abs(mean - expected) < 4.5 * se + 0.03 * np.abs(expected) + 3 / p.d)
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_what_a_first_batch_has_at_finite_d(output):
+    """Traces beyond d times the limit's, T in the plane, and the spike when longer inputs count otherwise."""
+    p = Problem(480, 40, 100, 0.05, "tanh", (0.0, 1.0, 0.5, 0.2), 0.3, initial_output=output)
+    longer, found = -0.3, []
+    law = theory.first_batch.first_batch(p, p.phi, 30, longer)
+    plain = theory.first_batch.first_batch(p, p.phi, 30)
+    for seed in range(1500):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        X, y = draw.X, simulate.residual(p, draw)
+        M, C = (X.T * y) @ X / p.n, (X.T * y**2) @ X / p.n
+        beta = X.T @ y / p.n
+        spike = X.T @ (y * (1 + longer * (np.sum(X**2, axis=1) / p.d - 1))) / p.n
+        hat = beta / np.linalg.norm(beta)
+        zeta = draw.beta_star - (draw.beta_star @ hat) * hat
+        axes = np.array([hat, zeta / np.linalg.norm(zeta)])
+        T = axes @ ((X.T * (y * (X @ hat))) @ X / p.n) @ axes.T - np.linalg.norm(beta) * np.eye(2)
+        at = spike @ draw.beta_star
+        own = draw.W0.T @ draw.a
+        inside = [at, (spike - at * draw.beta_star) @ own / np.linalg.norm(own)][: law.mean.size]
+        traces = np.array([np.trace(M), np.sum(M**2), np.trace(C)]) - p.d * plain.traces[0, 1:]
+        found.append([*traces, T[0, 0], T[1, 1], *inside, spike @ spike])
+    mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    spread = np.mean([batch.D for batch in theory.first_batch.spread(law, p.d)])
+    expected = np.array([*plain.excess[1:], plain.bend[0, 0], plain.bend[1, 1], *law.mean, spread])
+    allowance = [0.06, 0.15, 0.5, 0.15, 0.15, *([0.01, 0.03][: law.mean.size]), 0.015]  # the next order in 1/d
+    assert np.all(np.abs(mean - expected) < 4 * se + allowance), (mean, expected, se)
+
+
+def test_two_batches_vary_as_drawn_ones_do():
+    p = Problem(400, 100, 100, 0.05, teacher=(0.0, 1.0, 0.6), noise=0.3)
+    law, sizes = theory.first_batch.first_batch(p, p.phi, 30), []
+    for seed in range(1000):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        beta = simulate.direction(p, draw)
+        sizes.append(beta @ beta)
+    low, high = (batch.D for batch in theory.first_batch.spread(law, p.d))
+    assert (high - low) / 2 == pytest.approx(np.std(sizes), rel=0.1)
+    assert (high + low) / 2 == pytest.approx(np.mean(sizes), abs=4 * np.std(sizes) / np.sqrt(len(sizes)))

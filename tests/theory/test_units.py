@@ -7,7 +7,7 @@ from onestep import Problem, simulate, theory
 
 
 def law_of_units(p, eta, step_noise="correlated", values=None):
-    batch = theory.first_batch.first_batch(p, p.phi, 30)
+    batch = theory.every_step.family(p, step_noise=step_noise, order=30).batch
     return batch, theory.units.units(p, eta, batch, values, step_noise, 20, 0.5)
 
 
@@ -97,12 +97,12 @@ def test_what_of_the_step_is_kept():
     p = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
     _, absent = law_of_units(p, 20.0, "absent")
     assert law_of_units(p, 0.0)[1].chance @ law_of_units(p, 0.0)[1].spike ** 2 == pytest.approx(1 / p.d)
-    np.testing.assert_array_equal(absent.mix[0], 1.0)
+    np.testing.assert_allclose(absent.mix[0], 1.0)
     np.testing.assert_array_equal(absent.mix[1:], 0.0)
     np.testing.assert_allclose(absent.common, 0.0, atol=1e-12)
     _, isotropic = law_of_units(p, 20.0, "isotropic")
     _, correlated = law_of_units(p, 20.0)
-    np.testing.assert_array_equal(isotropic.mix, absent.mix)
+    np.testing.assert_allclose(isotropic.mix, absent.mix, atol=1e-12)
     mean = [u.chance @ u.length**2 for u in (absent, isotropic, correlated)]
     assert mean[1] > 1.02 * mean[0]
     assert mean[2] == pytest.approx(mean[1], rel=0.01)
@@ -147,3 +147,27 @@ def test_rows_grow_by_the_rest_of_the_gradient(kind):
     _, units = law_of_units(p, 1.5 * np.sqrt(p.N), kind)
     assert units.chance @ units.length**2 == pytest.approx(1 + 1.5**2 * p.row_growth, rel=1e-4)
     assert 1.5**2 * p.row_growth > 0.02
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("activation", ["tilted_sin", (0.0, 1.0, 0.3, 0.1, 0.05)])
+def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
+    """What is left of s after the spike, and r², as they lean on the readout weight: all of it of order 1/d."""
+    p = Problem(600, 40, 3000, 0.01, activation, (0.0, 1.0, 0.5, 0.2), 0.3, layer)
+    eta, found = 0.6 * np.sqrt(p.N), []
+    units = law_of_units(p, eta)[1]
+    for seed in range(200):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        W, a = draw.W0 + eta * simulate.gradient(p, draw), np.sqrt(p.N) * draw.a
+        length = np.sum(draw.X**2, axis=1) / p.d - 1
+        c1, _, c3 = p.student.coefficients(3)[1:]
+        spike = draw.X.T @ (draw.y * (c1 + 3 * c3 * length)) / p.n
+        s = W @ (spike / np.linalg.norm(spike))
+        left = s - 0.6 * a * np.linalg.norm(spike)
+        square = np.sum(W**2, axis=1) - s**2
+        found.append([np.mean(left * a), np.mean(square), np.mean(square * a)])
+    a = units.overlap * np.sqrt(p.N)  # times r, which the next line takes out
+    a = a * np.sqrt(np.mean(1 / units.mix[0]))
+    mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    predicted = [0.0, units.chance @ units.length**2, units.chance @ (units.length**2 * a)]
+    assert np.all(np.abs(mean - predicted) < 4 * se + [2e-3, 2e-3, 2e-3]), (mean, predicted, se)

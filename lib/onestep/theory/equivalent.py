@@ -290,7 +290,7 @@ def _resolved_forms(batch, at):
     square = np.tensordot(batch.one * batch.y**2, at.dressed, 1)
     onto = between @ toward / sqrt(batch.D)
     itself = toward.T @ onto / sqrt(batch.D)
-    itself = itself + batch.phi / batch.D * (batch.moment(2) * at.G - batch.phi * at.G @ square @ at.G)
+    itself = itself + batch.rest / batch.D * (at.G - batch.phi / batch.moment(2) * at.G @ square @ at.G)
     return between, onto, itself
 
 

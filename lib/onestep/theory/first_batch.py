@@ -1,13 +1,15 @@
 """The first batch: the law of its residuals y and what it does to the first layer.
 
-    M = Xᵀdiag(y)X/n,   C = Xᵀdiag(y²)X/n,   β = Xᵀy/n,   D = lim ‖β‖².
+    M = Xᵀdiag(y)X/n,   C = Xᵀdiag(y²)X/n,   β = Xᵀy/n,   D = ‖β‖².
+
+`FirstBatch` is the mean one, to relative order 1/d; `spread` gives two about it, as first batches differ by 1/√n.
 
 Shapes: Y nodes of y, A directions e_a that y depends on (β⋆; W0ᵀa with the full initial output).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import sqrt
@@ -24,6 +26,9 @@ class FirstBatch:
 
     phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
     one : (Y,) weights of E f(y);  along : (A, Y) of E s_a f(y);  pair : (A, A, Y) of E s_a s_b f(y), with s_a = e_aᵀx.
+    triple : (A, A, A), E s_a s_b s_c y.
+    mean : (A,) part of β along the e_a.   rest : square length of what is orthogonal to them.
+    lean : √D over what it is when all inputs count alike.
     """
 
     phi: float
@@ -31,6 +36,10 @@ class FirstBatch:
     one: np.ndarray
     along: np.ndarray
     pair: np.ndarray
+    triple: np.ndarray
+    mean: np.ndarray
+    rest: float
+    lean: float = 1.0
 
     def moment(self, k):
         """E y^k."""
@@ -41,15 +50,15 @@ class FirstBatch:
         """(3, Y) weights of E y^k f(y), k = 0, 1, 2."""
         return self.one * self.y ** np.arange(3)[:, None]
 
-    @property
-    def mean(self):
-        """(A,) E s_a y: the part of β in the span of the directions."""
-        return self.along @ self.y
-
     @cached_property
     def D(self):
-        """Limit of ‖β‖²."""
-        return float(self.mean @ self.mean + self.phi * self.moment(2))
+        """‖β‖²."""
+        return float(self.mean @ self.mean + self.rest)
+
+    @property
+    def length(self):
+        """‖β‖ when all inputs count alike."""
+        return sqrt(self.D) / self.lean
 
     @cached_property
     def cosine(self):
@@ -64,11 +73,22 @@ class FirstBatch:
     @cached_property
     def away(self):
         """|sin| of the angle between β and the teacher's direction e_0."""
-        return sqrt((self.phi * self.moment(2) + np.sum(self.mean[1:] ** 2)) / self.D)
+        return sqrt((self.rest + np.sum(self.mean[1:] ** 2)) / self.D)
 
     @cached_property
-    def plane(self):
-        """I, M, M², C in the plane of β̂ and ζ, the part of e_0 orthogonal to it; (4, 2, 2)."""
+    def hat(self):
+        """(A + 1,) β̂ in the basis of the e_a and of β's part orthogonal to them, that of `span`."""
+        return np.append(self.cosine, sqrt(self.rest / self.D))
+
+    @cached_property
+    def axes(self):
+        """(2, A + 1): β̂, and ζ, the part of e_0 orthogonal to it."""
+        first = np.eye(self.hat.size)[0]
+        return np.array([self.hat, (first - self.cosine[0] * self.hat) / self.away])
+
+    @cached_property
+    def span(self):
+        """I, M, M², C in the span of the e_a and β; (4, A + 1, A + 1)."""
         A, m2 = self.mean.size, self.moment(2)
         root = sqrt(self.phi * m2)
         M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
@@ -76,11 +96,33 @@ class FirstBatch:
         M[:A, A] = M[A, :A] = self.phi * (self.along @ self.y**2) / root
         C[:A, A] = C[A, :A] = self.phi * (self.along @ self.y**3) / root
         M[A, A], C[A, A] = self.phi * self.moment(3) / m2, m2 + self.phi * self.moment(4) / m2
-        hat = np.append(self.cosine, sqrt(self.phi * m2 / self.D))
-        zeta = (np.eye(A + 1)[0] - self.cosine[0] * hat) / self.away
-        onto = np.array([hat, zeta])
         square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
-        return np.array([onto @ X @ onto.T for X in (np.eye(A + 1), M, square, C)])
+        return np.array([np.eye(A + 1), M, square, C])
+
+    @cached_property
+    def plane(self):
+        """I, M, M², C in the plane of β̂ and ζ; (4, 2, 2)."""
+        return self.axes @ self.span @ self.axes.T
+
+    @cached_property
+    def excess(self):
+        """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞; (4,)."""
+        M = self.pair @ self.y
+        beyond = _beyond(self.pair @ self.y**2, self.moment(2))
+        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + beyond) + np.sum(M**2), beyond])
+
+    @cached_property
+    def bend(self):
+        """T = Xᵀdiag(y∘Xβ̂)X/n - ‖β‖I in the plane of β̂ and ζ; (2, 2)."""
+        A, m2 = self.mean.size, self.moment(2)
+        share = sqrt(self.phi / m2)  # of y in what x has along the part of β orthogonal to the e_a
+        cubic = np.empty((A + 1, A + 1, A + 1))
+        cubic[:A, :A, :A] = self.triple
+        cubic[A, :A, :A] = cubic[:A, A, :A] = cubic[:A, :A, A] = share * (self.pair @ self.y**2)
+        line = self.along @ (self.y + share**2 * self.y**3)
+        cubic[A, A, :A] = cubic[A, :A, A] = cubic[:A, A, A] = line
+        cubic[A, A, A] = 3 * share * m2 + share**3 * self.moment(4)
+        return self.axes @ (cubic @ self.hat) @ self.axes.T - self.length * np.eye(2)
 
     @cached_property
     def traces(self):
@@ -96,20 +138,58 @@ class FirstBatch:
         )
 
 
-def first_batch(p: Problem, phi, order):
-    """A `FirstBatch` on at most order // 2 + 4 Gauss nodes in y, for a first batch of d/phi samples."""
+def _beyond(pair, one):
+    """E (Σ_a s_a² - A) f from E s_a s_b f and E f."""
+    return np.trace(pair) - len(pair) * one
+
+
+def first_batch(p: Problem, phi, order, longer=0.0):
+    """A `FirstBatch` on at most order // 2 + 4 Gauss nodes in y, for a first batch of d/phi samples.
+
+    longer : an input of length ‖x‖ counts 1 + longer·(‖x‖²/d - 1) times in the spike.
+    """
     s, weight = p.target.nodes()
     spread = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if spread else (np.zeros(1), np.ones(1))
     y = (p.target(s)[:, None] + sqrt(spread) * noise).ravel()
     root = np.sqrt((weight[:, None] * chance).ravel())
     s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
-    along, pair = [s], [[s**2]]
+    along, pair, triple = [s], [[s**2]], [[[s**3]]]
     if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
         share = -p.student.linear / sqrt(spread)
-        along.append(share * noise)
-        pair = [[s**2, s * along[1]], [s * along[1], 1 - share**2 + along[1] ** 2]]
+        t = share * noise
+        square = 1 - share**2 + t**2
+        along, pair = [s, t], [[s**2, s * t], [s * t, square]]
+        mixed = [[s**2 * t, s * square], [s * square, t * (3 * (1 - share**2) + t**2)]]
+        triple = [[[s**3, s**2 * t], mixed[0]], mixed]
     nodes, vectors, basis = quadrature.lanczos(y, root, order // 2 + 4)
     weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
     A = len(along)
-    return FirstBatch(phi, nodes, vectors[0] ** 2, weights[:A], weights[A:].reshape(A, A, -1))
+    triple = np.array(triple) @ (y * root**2) / np.sum(root**2)
+    along, pair, one = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
+    plain, m2 = along @ nodes, one @ nodes**2
+    more = longer / p.d * (np.einsum("abb->a", triple) - A * plain)
+    mean = plain + more / max(1.0, 1 - more @ plain / (plain @ plain))  # at very small d it must not turn around
+    more = longer / p.d * (4 + 2 * _beyond(pair @ nodes**2, m2) / m2)
+    rest = phi * m2 * (1 + more if more > 0 else 1 / (1 - more))
+    lean = sqrt((mean @ mean + rest) / (plain @ plain + phi * m2))
+    return FirstBatch(phi, nodes, one, along, pair, triple, mean, rest * (1 - A / p.d), lean)
+
+
+def spread(batch, d):
+    """Two first batches of d inputs whose D varies as that of drawn ones does, and with it `mean` and `rest`."""
+    A, y = batch.mean.size, batch.y
+    plain, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
+    covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d
+    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(plain, plain))
+    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - plain)
+    covariance[A, A] = batch.phi * (m4 / m2**2 - 1) + 2
+    counted = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # longer inputs by more, or less, than once
+    covariance = counted[:, None] * covariance * counted
+    slope = np.append(2 * batch.mean, batch.rest)
+    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
+    bulge = np.cosh(step[A])  # the mean of rest stays
+    return [
+        replace(batch, mean=batch.mean + sign * step[:A], rest=float(batch.rest * np.exp(sign * step[A]) / bulge))
+        for sign in (-1, 1)
+    ]

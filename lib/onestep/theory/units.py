@@ -10,6 +10,11 @@ differ from unit to unit with the same a_i, each by a relative 1/√d: the coeff
 of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i
 (`length_law`), and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow
 (β̂ᵀw_i)².
+
+Means over units move by a relative 1/d, with a_i and so with the spike. Given ‖x‖ the mean of σ' over units is
+c_1 + 3c_3 (‖x‖²/d - 1), which turns and shortens the spike (`FirstBatch.mean`, `rest`); beside it stands
+3c_3 η a_i w_iᵀTw_i (`FirstBatch.bend`). The few directions that y knows lengthen rows, by 2 t_i tr M/d above all
+(`FirstBatch.excess`).
 """
 
 from __future__ import annotations
@@ -56,23 +61,35 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     c1, c2, c3, c4 = p.student.coefficients(4)[1:]
     mean = eta * c1 * sqrt(batch.D) * a
     if p.initial_output == "full":
-        mean = mean - c1 * a / sqrt(batch.D)
+        mean = mean + batch.cosine[1] * a
     t = 2 * c2 * eta * a
     v = (eta * a) ** 2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
     if step_noise == "absent":
         t, v = 0 * t, 0 * v
-    square = 1 + t**2 * batch.phi * batch.moment(2) + v * batch.moment(2)
-    mix = np.array([np.ones_like(t), 2 * t, t**2, v]) / square
-    if step_noise == "isotropic":
-        mix = np.eye(4)[:, :1] + 0 * mix
-    plane = np.einsum("kab,ku->abu", batch.plane, mix)
-    along = square * plane[0, 0]  # of Σ_u: d times the variance of β̂ᵀω
     known = step_noise in ("correlated", "incoherent")
-    back = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
-    bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
+    powers = np.array([np.ones_like(t), 2 * t, t**2, v])
+    square = batch.traces[0] @ powers
     start, slope, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0)
+    if step_noise == "isotropic":
+        along, more, powers = square, 0.0, np.eye(4)[:, :1] * square
+    else:
+        along = batch.plane[:, 0, 0] @ powers  # of Σ_u: d times the variance of β̂ᵀω
+        more = batch.excess @ powers
+    if known:  # longer inputs move rows by more, and lean on y
+        own = start - 1 - batch.phi * batch.moment(2) * t**2
+        more = more + own * (2 + batch.excess[3] / batch.moment(2)) + 24 * c4 * eta * a * batch.excess[1]
+    square = square * np.exp((more + square - along) / square / p.d)
+    mix = powers / square
+    plane = np.einsum("kab,ku->abu", batch.plane, mix)
+    # correlations of β̂ᵀω with β̂ᵀw and ζᵀw
+    toward = (batch.plane[0, 0] + t[:, None] * batch.plane[1, 0]) / np.sqrt(along)[:, None]
+    back = toward[:, 0]
+    bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
+    bend, shift = batch.bend, 0.0
     if step_noise == "incoherent":
-        slope = slope - 12 * c3 * sqrt(batch.D) * eta * a
+        slope = slope - 12 * c3 * batch.length * eta * a
+        shift = -2 * batch.length
+        bend = bend + shift * np.diag([1, 0])
     start = start * (p.first_layer == "gaussian")
     stretch = slope * back / (2 * square * sqrt(p.d))
 
@@ -80,9 +97,12 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     spread = np.sqrt(start**2 + spread)
     # exponentials: lengths stay positive and depend smoothly on a_i
     log = np.sqrt(2 / p.d) * spread / square * h - (bent * back**2 / p.d / square) * (e**2 - 1)
-    length = np.sqrt((square - along / p.d) * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e)
+    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e)
     longer = known * start / np.where(spread > 0, spread, 1.0)  # share of the length's fluctuation that W0 had
     grown = mean * (1 + 3 * c3 / c1 * sqrt(2 / p.d) * longer * h)
+    turn = 3 * c3 / c1 / sqrt(batch.D) / p.d * np.einsum("ua,ab,ub->u", toward, bend, toward)
+    turn = turn / (1 + 2 * np.abs(turn))  # small, but for very few inputs: there it must not turn spikes around
+    grown = grown + known * eta * a * (3 * c3 * shift / p.d + c1 * sqrt(batch.D) * turn * (e**2 - 1))
     four = np.tile(np.arange(a.size), e.size)
     common = mix.T @ batch.traces @ mix - 1
     return Units(
@@ -107,7 +127,7 @@ def length_law(p: Problem, batch, move):
     w = w / w.sum()
     h, kk = g * k - w @ (g * k), k**2 - w @ k**2
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
-    slope = 2 * sqrt(batch.D) * (w @ (g * h)) * move + phi * batch.square_along * (w @ (g * kk)) * move**2
+    slope = 2 * batch.length * (w @ (g * h)) * move + phi * batch.square_along * (w @ (g * kk)) * move**2
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
     return 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2, slope, spread * phi / 2

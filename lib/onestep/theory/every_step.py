@@ -196,8 +196,9 @@ def learned(p, eta, degree, **options):
 
     eta : step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).   options : as for `uniform`.
 
-    Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the fit: that is the
-    derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample left out.
+    Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the
+    fit: that is the derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample
+    left out.
 
     Raises as `uniform`, and ValueError for a degree that is no whole number >= 0.
     """

@@ -24,8 +24,8 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    start, _, spread = theory.units.length_law(p, batch, move[:, 0])
-    expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread)
+    start, slope, _, spread = theory.units.length_law(p, batch, move[:, 0])
+    expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread) + slope**2 / p.d
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
 
@@ -52,6 +52,36 @@ def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
     assert abs(mean[3] - predicted[3]) < 4 * se[3] + 0.1 * abs(predicted[3])
     if activation != "shifted_relu":  # c_3 ≠ 0 makes a correlation that can be seen
         assert abs(mean[3]) > 0.25 * np.sqrt(mean[0] * mean[2])
+
+
+@pytest.mark.parametrize("activation", ["tilted_sin", (0.0, 1.0, 0.18, 0.24)])
+def test_what_the_spike_tells_of_the_length(activation):
+    """Mean of r², its slope on s and the variance that is left, at one readout weight, over the theory's."""
+    p = Problem(2000, 180, 600, 0.05, activation, (0.0, 1.0, 0.1, -0.2), 0.2)
+    rng, eta, found = np.random.default_rng(5), 36.0, []
+
+    def law(s, square, weight):
+        s, off = s - weight @ s, square - weight @ square
+        slope = weight @ (s * off) / (weight @ s**2)
+        return weight @ square, slope, weight @ (off - slope * s) ** 2
+
+    values = np.array([0.7, 1.5])
+    for _ in range(24):
+        now = simulate.draw(p, rng)
+        W = rng.standard_normal((1500, p.d))
+        W = W / np.linalg.norm(W, axis=1)[:, None]
+        G, hat = (now.X.T @ (now.y[:, None] * p.student.derivative(now.X @ W.T))).T / p.n, now.X.T @ now.y
+        for a in values / np.sqrt(p.N):
+            moved = W + eta * a * G
+            s = moved @ hat / np.linalg.norm(hat)
+            found.append(law(s, np.sum(moved**2, axis=1) - s**2, np.full(len(W), 1 / len(W))))
+    found = np.mean(np.reshape(found, (-1, 2, 3)), axis=0)
+    for j, value in enumerate(values):
+        units = law_of_units(p, eta, values=values[j : j + 1])[1]
+        mean, slope, left = found[j] / law(units.spike, units.length**2, units.chance)
+        assert mean == pytest.approx(1, abs=0.03)
+        assert slope == pytest.approx(1, abs=0.1)
+        assert left == pytest.approx(1, abs=0.15), value
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])

@@ -68,7 +68,15 @@ class FirstBatch:
     @cached_property
     def square_along(self):
         """E y² β̂ᵀx."""
-        return float(self.cosine @ (self.along @ self.y**2) + self.phi * self.moment(3) / sqrt(self.D))
+        return self._along(2)
+
+    @cached_property
+    def cube_along(self):
+        """E y³ β̂ᵀx."""
+        return self._along(3)
+
+    def _along(self, k):
+        return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moment(k + 1) / sqrt(self.D))
 
     @cached_property
     def away(self):

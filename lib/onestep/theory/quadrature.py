@@ -13,7 +13,7 @@ from ..hermite import gauss_legendre
 
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
 # Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
-_USUAL, _FINE, _LARGE = (48, 24, 6.0), (96, 72, 9.0), 1e6
+_USUAL, _FINE, _LARGE = (48, 16, 6.0), (96, 72, 9.0), 1e6
 _COARSE = 16  # nodes where an estimate does
 _CACHED = 1 << 15  # numbers in an array that stays in the second cache along with a few like it
 

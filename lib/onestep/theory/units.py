@@ -7,14 +7,14 @@ and the rest make
 
 of covariance Σ_u/d, Σ_u = (I + tM)² + vC, and of mean square length r² = tr Σ_u/d. At finite d two numbers of a unit
 differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, u_i + β̂ᵀω_i, and the length
-of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by 6 c_3 η a_i β·w_i, which follows β̂ᵀω_i
+of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by 6 c_3 η a_i β·w_i, which β̂ᵀω_i tells in part
 (`length_law`), and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow
 (β̂ᵀw_i)².
 
 Means over units move by a relative 1/d, with a_i and so with the spike. Given ‖x‖ the mean of σ' over units is
 c_1 + 3c_3 (‖x‖²/d - 1), which turns and shortens the spike (`FirstBatch.mean`, `rest`); beside it stands
 3c_3 η a_i w_iᵀTw_i (`FirstBatch.bend`). The few directions that y knows lengthen rows, by 2 t_i tr M/d above all
-(`FirstBatch.excess`).
+(`FirstBatch.excess`), and so does the stretch, by the mean of its square.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     known = step_noise in ("correlated", "incoherent")
     powers = np.array([np.ones_like(t), 2 * t, t**2, v])
     square = batch.traces[0] @ powers
-    start, slope, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0)
+    start, slope, beside, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0, 0.0)
     if step_noise == "isotropic":
         along, more, powers = square, 0.0, np.eye(4)[:, :1] * square
     else:
@@ -78,6 +78,8 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     if known:  # longer inputs move rows by more, and lean on y
         own = start - 1 - batch.phi * batch.moment(2) * t**2
         more = more + own * (2 + batch.excess[3] / batch.moment(2)) + 24 * c4 * eta * a * batch.excess[1]
+    if step_noise == "correlated":
+        more = more + (6 * c3 * eta * a) ** 2 * np.sum((batch.along @ batch.y) ** 2)
     square = square * np.exp((more + square - along) / square / p.d)
     mix = powers / square
     plane = np.einsum("kab,ku->abu", batch.plane, mix)
@@ -91,13 +93,14 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
         shift = -2 * batch.length
         bend = bend + shift * np.diag([1, 0])
     start = start * (p.first_layer == "gaussian")
-    stretch = slope * back / (2 * square * sqrt(p.d))
+    told = slope * back + beside / np.sqrt(along)  # of the length, by the coefficient on β̂
+    stretch = told / (2 * square * sqrt(p.d))
 
     e, h = _SPIKE[:, None], _LENGTH[:, None]
-    spread = np.sqrt(start**2 + spread)
+    spread = np.sqrt(start**2 + np.maximum(spread + (slope**2 - told**2) / 2, 0.0))
     # exponentials: lengths stay positive and depend smoothly on a_i
     log = np.sqrt(2 / p.d) * spread / square * h - (bent * back**2 / p.d / square) * (e**2 - 1)
-    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e)
+    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e) / np.sqrt(1 + stretch**2)
     longer = known * start / np.where(spread > 0, spread, 1.0)  # share of the length's fluctuation that W0 had
     grown = mean * (1 + 3 * c3 / c1 * sqrt(2 / p.d) * longer * h)
     turn = 3 * c3 / c1 / sqrt(batch.D) / p.d * np.einsum("ua,ab,ub->u", toward, bend, toward)
@@ -117,17 +120,26 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
 
 
 def length_law(p: Problem, batch, move):
-    """What ‖ω_i‖² depends on for move = η a_i: its slopes in ‖w_i‖² and in β̂ᵀw_i, and d/2 times the variance left.
+    """What ‖ω_i‖² depends on, for move = η a_i.
 
-    From ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖² with k = σ' - c_1, h(g) = g k(g). By
-    Stein's lemma both sums lean on β̂ᵀw_i: the first by E h' = 6c_3, the second by φ E y²β̂ᵀx E (k²)'.
+    Returns its slopes in ‖w_i‖² and in β̂ᵀw_i, d times its covariance with β̂ᵀω_i that β̂ᵀw_i does not make, and d/2
+    times the variance that is left: all of ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
+    with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums lean on w_i: the first by E h' = 6c_3 times β, the
+    second by E (k²)' times (φ/n)Σ y²x. The variance of a sample's own term has only what is not linear in w_i, as the
+    squares of these vectors count the rest.
     """
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear
     w = w / w.sum()
     h, kk = g * k - w @ (g * k), k**2 - w @ k**2
+    lean, lean2 = w @ (g * h), w @ (g * kk)
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
-    slope = 2 * batch.length * (w @ (g * h)) * move + phi * batch.square_along * (w @ (g * kk)) * move**2
+    start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
+    slope = 2 * batch.length * lean * move + phi * batch.square_along * lean2 * move**2
+    h, kk, k1 = h - lean * g, kk - lean2 * g, k - (w @ (g * k)) * g
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
-    spread = spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4
-    return 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2, slope, spread * phi / 2
+    spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
+    across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - batch.square_along**2  # of Σ y²x/n, next to β̂
+    beside = 2 * phi * batch.square_along * (w @ (h * k1)) * move**2
+    beside = beside + phi**2 * batch.cube_along * (w @ (kk * k1)) * move**3
+    return start, slope, beside, (spread + (phi * lean2 * move**2) ** 2 * across) / 2

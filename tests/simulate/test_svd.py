@@ -48,11 +48,24 @@ def test_the_residual_is_what_it_says_and_bounds_the_error():
 
 def test_operators_and_sums_give_the_same_as_arrays():
     A, left, right = matrix(90, 60), matrix(90, 2, 1), matrix(60, 2, 2)
-    operator = aslinearoperator(A) - simulate.svd.low_rank(left, right)
-    dense = A - left @ right.T
-    np.testing.assert_allclose(simulate.svd.low_rank(left, right).matmat(np.eye(60)), left @ right.T, atol=1e-12)
+    operator, dense = simulate.svd.deflated(A, left, right), A - left @ right.T
+    np.testing.assert_allclose(operator @ np.eye(60), dense, atol=1e-12)
+    np.testing.assert_allclose(operator.T @ np.eye(90), dense.T, atol=1e-12)
     assert simulate.svd.operator_norm(operator) == pytest.approx(np.linalg.norm(dense, 2), rel=1e-10)
-    assert simulate.svd.operator_norm(operator) == pytest.approx(simulate.svd.operator_norm(dense), rel=1e-12)
+    for same in (dense, aslinearoperator(dense), operator.T):
+        assert simulate.svd.operator_norm(operator) == pytest.approx(simulate.svd.operator_norm(same), rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(900, 400), (400, 900), (300, 300)])
+def test_products_by_blocks_of_rows_lose_nothing(shape, monkeypatch):
+    """Against an operator without them, over as many steps as the smallest singular values take."""
+    monkeypatch.setattr(simulate.svd, "_CACHED", 7)
+    A = matrix(*shape)
+    blocks, plain = (simulate.svd.singular_triplets(x, 40, tolerance=1e-10) for x in (A, aslinearoperator(A)))
+    assert blocks.steps == plain.steps > 80
+    np.testing.assert_allclose(blocks.values, plain.values, rtol=1e-13)
+    np.testing.assert_allclose(A @ blocks.right, blocks.left * blocks.values, atol=1e-11)
+    np.testing.assert_allclose(A.T @ blocks.left, blocks.right * blocks.values, atol=1e-8)
 
 
 def test_equal_arguments_give_equal_results():
@@ -104,8 +117,8 @@ def test_too_few_steps_are_reported():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         simulate.svd.singular_triplets(matrix(5, 8), **arguments)
-    with pytest.raises(ValueError, match="equally many columns"):
-        simulate.svd.low_rank(np.ones((3, 2)), np.ones((4, 1)))
+    with pytest.raises(ValueError, match=r"left \(3, 2\), right \(4, 1\)"):
+        simulate.svd.deflated(np.ones((3, 4)), np.ones((3, 2)), np.ones((4, 1)))
 
 
 def test_alignment():

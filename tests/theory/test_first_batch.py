@@ -38,10 +38,11 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
         plane = np.array([hat, zeta / away])
         forms = [np.eye(p.d), M, M @ M, C]
         traces = [np.sum(X * Y) / p.d for X in forms for Y in forms]
-        along = np.mean(y**2 * (draw.X @ hat))
-        found.append([beta @ beta, away, along, *np.ravel([plane @ X @ plane.T for X in forms]), *traces])
+        along, gamma = np.mean(y**2 * (draw.X @ hat)), draw.X.T @ y**2 / p.n
+        askew = gamma @ M @ hat - along * (hat @ M @ hat)
+        found.append([beta @ beta, away, along, askew, *np.ravel([plane @ X @ plane.T for X in forms]), *traces])
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 4
-    expected = np.array([law.D, law.away, law.square_along, *law.plane.ravel(), *law.traces.ravel()])
+    expected = np.array([law.D, law.away, law.square_along, law.askew, *law.plane.ravel(), *law.traces.ravel()])
     assert np.all(np.abs(mean - expected) < 4.5 * se + 0.03 * np.abs(expected) + 3 / p.d)
 
 

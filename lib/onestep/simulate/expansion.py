@@ -15,7 +15,6 @@ from math import comb, inf, sqrt
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.polynomial.hermite_e import hermevander
-from scipy.sparse.linalg import aslinearoperator
 from scipy.special import factorial, factorial2
 
 from ..checks import choice, number, steps, whole
@@ -271,8 +270,8 @@ def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
             change -= F0
             for j in np.flatnonzero(np.array(rows) == kind):
                 for i, projection in enumerate(projections):
-                    kept = svd.low_rank(*terms(p, projection, now.a, step, orders[m][j], growth[j] * grown))
-                    values[i, m, j] = svd.operator_norm(aslinearoperator(change) - kept, tolerance)
+                    kept = terms(p, projection, now.a, step, orders[m][j], growth[j] * grown)
+                    values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), tolerance)
     readout = sqrt(p.N * np.sum(now.a**4) / 3)
     return values / sqrt(p.n), readout, grown / p.row_growth, variates(p, now, now.y2[:, None])
 

@@ -1,7 +1,8 @@
 """Operator norms and leading singular triplets of large matrices without a dense SVD, and alignments of vectors.
 
 Golub-Kahan bidiagonalisation with full reorthogonalisation (Golub & Kahan 1965): k steps cost 4knN flops for an n × N
-matrix, against about 4nN² for its singular values. Every triplet carries a residual that certifies it.
+matrix, against about 4nN² for its singular values. What takes time is to fetch the matrix from memory, so that a step
+multiplies by A and by Aᵀ while a block of rows is in the cache. Every triplet carries a residual that certifies it.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator
 
 from ..checks import number, whole
 
 _START = 0  # seed of the start vector: random, hence almost surely not orthogonal to any singular vector
-_CHECK = 5  # steps between looks at the bidiagonal matrix
+_OFTEN = 8  # looks at the bidiagonal matrix each time that the steps double, and more at the first
 _NEGLIGIBLE = 1e-14  # a new direction this small beside the largest so far is rounding
+_CACHED = 1 << 17  # numbers in a block of rows
+_LOSS = 1e3  # rounding errors, in units of the last digit, that a product with Aᵀ may have from the recurrence
 
 
 @dataclass(frozen=True)
@@ -35,18 +38,44 @@ class Triplets:
     steps: int
 
 
-def low_rank(left, right):
-    """The operator left rightᵀ, never formed.  left : (n, k), right : (N, k)."""
-    left, right = np.asarray(left, float), np.asarray(right, float)
-    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
-        raise ValueError(f"left {left.shape} and right {right.shape}: must be matrices with equally many columns")
-    return aslinearoperator(left) @ aslinearoperator(right).T
+class _Deflated(LinearOperator):
+    def __init__(self, A, left, right):
+        super().__init__(np.dtype(float), A.shape)
+        self.array, self.left, self.right = A, left, right
+
+    def _matvec(self, x):
+        return self.array @ x - self.left @ (self.right.T @ x)
+
+    def _rmatvec(self, x):
+        return self.array.T @ x - self.right @ (self.left.T @ x)
+
+    def _transpose(self):
+        return _Deflated(self.array.T, self.right, self.left)
+
+    def there_and_back(self, x):
+        """A x and AᵀA x."""
+        n, N = self.shape
+        along, step = self.right.T @ x, max(16, _CACHED // N)
+        there, back = np.empty(n), np.zeros(N)
+        for i in range(0, n, step):
+            rows = self.array[i : i + step]
+            there[i : i + step] = rows @ x - self.left[i : i + step] @ along
+            back += there[i : i + step] @ rows
+        return there, back - self.right @ (self.left.T @ there)
+
+
+def deflated(A, left, right):
+    """The operator A - left rightᵀ, never formed.  A : (n, N), left : (n, k), right : (N, k)."""
+    A, left, right = (np.asarray(x, float) for x in (A, left, right))
+    if any(x.ndim != 2 for x in (A, left, right)) or (*A.shape, left.shape[1]) != (len(left), *right.shape):
+        raise ValueError(f"A {A.shape}, left {left.shape}, right {right.shape}: must be (n, N), (n, k) and (N, k)")
+    return _Deflated(A, left, right)
 
 
 def operator_norm(A, tolerance=1e-6, max_steps=1000):
     """‖A‖_op, the largest singular value, as a float.
 
-    A : (n, N) array, or a LinearOperator such as `aslinearoperator(F - F0) - low_rank(left, right)`.
+    A : (n, N) array, or a LinearOperator such as `deflated(F - F0, left, right)`.
     tolerance : relative residual at which to stop, > 0. The value is never above the norm beyond rounding; away from
         multiplicities its relative error is about the square of the tolerance over the relative gap.
 
@@ -61,7 +90,9 @@ def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
     Arguments and errors as in `operator_norm`; 1 <= count <= min(n, N). A value that is repeated exactly may be found
     once only. The start vector is fixed, so that equal arguments give equal results.
     """
-    A = aslinearoperator(A)
+    if not isinstance(A, LinearOperator):
+        A = np.atleast_2d(A)
+        A = deflated(A, np.empty((len(A), 0)), np.empty((A.shape[1], 0)))
     n, N = A.shape
     number("tolerance", tolerance, above=0)
     if whole("count", count, 1) > min(n, N):
@@ -75,15 +106,22 @@ def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
     U, V = np.zeros((max_steps, n)), np.zeros((max_steps + 1, N))
     B = np.zeros((max_steps, max_steps))
     V[0] = _orthonormal(rng.standard_normal(N), V[:0])[0]
-    largest = below = 0.0
+    largest = below = loss = 0.0
+    back = np.zeros(N)
     for k in range(max_steps):
         # AV = UB and AᵀU = VBᵀ + below·V[k + 1] e_kᵀ, B upper bidiagonal: its singular triplets approximate those of A.
-        U[k], B[k, k] = _next(A.matvec(V[k]) - below * U[k - 1], U[:k], largest, rng)
+        there, both = A.there_and_back(V[k]) if isinstance(A, _Deflated) else (A.matvec(V[k]), None)
+        U[k], B[k, k] = _next(there - below * U[k - 1], U[:k], largest, rng)
         largest = max(largest, B[k, k])
-        V[k + 1], below = _next(A.rmatvec(U[k]) - B[k, k] * V[k], V[: k + 1], largest, rng)
+        loss = (largest + below * loss) / B[k, k] if B[k, k] > 0 and both is not None else np.inf
+        if loss < _LOSS:  # Aᵀ of the line above
+            back = (both - below * back) / B[k, k]
+        else:
+            back, loss = A.rmatvec(U[k]), 1.0
+        V[k + 1], below = _next(back - B[k, k] * V[k], V[: k + 1], largest, rng)
         largest = max(largest, below)
         steps = k + 1
-        if steps >= count and (steps % _CHECK == 0 or steps == max_steps or below == 0):
+        if steps >= count and (steps % max(1, steps // _OFTEN) == 0 or steps == max_steps or below == 0):
             x, values, y = np.linalg.svd(B[:steps, :steps])
             residual = below * np.abs(x[-1, :count])
             if np.all(residual <= tolerance * values[:count]) or steps == N:

@@ -402,7 +402,7 @@ def losses_at(features, state):
 
     push = equivalent.update(features, state, 1 + sway).imag / IMAGINARY
     operator = LinearOperator((state.size, state.size), tangent, dtype=float)
-    response, failed = gmres(operator, push, rtol=1e-6, restart=100, maxiter=3)
+    response, failed = gmres(operator, push, rtol=1e-5, restart=100, maxiter=3)
     if failed:
         raise ArithmeticError(f"the linear response of the fixed point did not converge: {features.p}")
     moved = equivalent.training_loss(features, state + 1j * IMAGINARY * response, 1 + sway)

@@ -75,6 +75,14 @@ class FirstBatch:
         """E y³ β̂ᵀx."""
         return self._along(3)
 
+    @cached_property
+    def askew(self):
+        """γᵀMβ̂ without what both have along β̂, γ = Xᵀy²/n."""
+        one, two, three = (self.along @ self.y**k for k in (1, 2, 3))
+        both = two @ (self.pair @ self.y) @ one + self.phi * (two @ two + one @ three)
+        both = (both + self.phi**2 * self.moment(4)) / sqrt(self.D)
+        return float(both - self.square_along * self.plane[1, 0, 0])
+
     def _along(self, k):
         return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moment(k + 1) / sqrt(self.D))
 

@@ -100,7 +100,8 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     spread = np.sqrt(start**2 + np.maximum(spread + (slope**2 - told**2) / 2, 0.0))
     # exponentials: lengths stay positive and depend smoothly on a_i
     log = np.sqrt(2 / p.d) * spread / square * h - (bent * back**2 / p.d / square) * (e**2 - 1)
-    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log))) * (1 + stretch * e) / np.sqrt(1 + stretch**2)
+    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log)) / (1 + stretch**2))
+    length = length * (1 + stretch * e)
     longer = known * start / np.where(spread > 0, spread, 1.0)  # share of the length's fluctuation that W0 had
     grown = mean * (1 + 3 * c3 / c1 * sqrt(2 / p.d) * longer * h)
     turn = 3 * c3 / c1 / sqrt(batch.D) / p.d * np.einsum("ua,ab,ub->u", toward, bend, toward)
@@ -125,8 +126,8 @@ def length_law(p: Problem, batch, move):
     Returns its slopes in ‖w_i‖² and in β̂ᵀw_i, d times its covariance with β̂ᵀω_i that β̂ᵀw_i does not make, and d/2
     times the variance that is left: all of ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
     with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums lean on w_i: the first by E h' = 6c_3 times β, the
-    second by E (k²)' times (φ/n)Σ y²x. The variance of a sample's own term has only what is not linear in w_i, as the
-    squares of these vectors count the rest.
+    second by E (k²)' times φγ, γ = (1/n)Σ y²x. The variance of a sample's own term has only what is not linear in w_i,
+    as the squares of these vectors count the rest.
     """
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear
@@ -142,4 +143,5 @@ def length_law(p: Problem, batch, move):
     across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - batch.square_along**2  # of Σ y²x/n, next to β̂
     beside = 2 * phi * batch.square_along * (w @ (h * k1)) * move**2
     beside = beside + phi**2 * batch.cube_along * (w @ (kk * k1)) * move**3
+    beside = beside + phi * lean2 * (w @ (g * k)) * batch.askew * move**3  # γ, met again by M
     return start, slope, beside, (spread + (phi * lean2 * move**2) ** 2 * across) / 2

@@ -96,6 +96,9 @@ class Copy:
             else:
                 shutil.copy(ROOT / name, target)
         (path / "notebooks" / "presets.toml").write_text(f"[default.{NOTEBOOK}]\n{SIZES}")
+        code, error = finish(self.start("--tables"))  # of no results yet, as a run that fails leaves them
+        if code:
+            raise RuntimeError(f"the tables cannot be written: {error}")
         self._start = self.snapshot()
 
     def start(self, *arguments):

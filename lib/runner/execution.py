@@ -138,7 +138,12 @@ class _Engine(NBClientEngine):
             on_cell_executed=lambda **_: on_cell(),
             on_cell_start=lambda **_: meter.watch(client.km.provisioner.pid),
         )
-        client.execute(cwd=kernel_cwd, env=kernel_env)
+        try:
+            client.execute(cwd=kernel_cwd, env=kernel_env)
+        except RuntimeError as error:
+            if "Kernel died" in str(error):  # at its start, where it has no exception of its own
+                raise DeadKernelError(str(error)) from error
+            raise
 
 
 papermill_engines.register(_Engine.name, _Engine)

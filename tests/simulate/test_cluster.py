@@ -1,5 +1,6 @@
 """A dask cluster on this machine's loopback, for real: a scheduler and two workers in processes of their own."""
 
+import logging
 import os
 import re
 import subprocess
@@ -61,6 +62,7 @@ def test_a_cluster_gives_the_same_numbers_even_if_a_worker_is_killed(cluster, mo
     np.testing.assert_array_equal(there.train, here.train)
     np.testing.assert_array_equal(there.test, here.test)
     assert workers[0].wait(10) == -9
+    assert not logging.getLogger("distributed.client").isEnabledFor(logging.WARNING)  # of results lost on the way
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):

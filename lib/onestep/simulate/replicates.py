@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from functools import cache, partial
@@ -89,6 +90,8 @@ def cluster(address):
         from distributed import Client
     except ImportError:
         raise ValueError(f"scheduler {address}: needs dask.distributed; pip install 'onestep[cluster]'") from None
+    # A result that is lost with its worker is drawn again; a notebook would keep the warning.
+    logging.getLogger("distributed.client").setLevel(logging.ERROR)
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False).get_executor()
     except OSError as error:

@@ -127,18 +127,20 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
         vectors.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
     known = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
     monkeypatch.setattr(theory.equivalent, "directions", lambda *_: known)
+    monkeypatch.setattr(theory.equivalent, "once", lambda f, at, share, shown: np.eye(Z))  # has a test of its own
 
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength, plane = np.sqrt(p.N * share), units.plane
     one = np.eye(Z)
     bend = f.m[1] * root
-    first = np.block(  # β̂ times z beside three directions; what the nodes of s hold is taken out below
+    z = f.z / f.chi
+    first = np.block(  # β̂ times z/χ beside three directions; what the nodes of s hold is taken out below
         [
-            [one + f.z[:, None] * B[:Z, :Z] * f.z, f.z[:, None] * B[:Z, Z:]],
-            [B[Z:, :Z] * f.z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
+            [one + z[:, None] * B[:Z, :Z] * z, z[:, None] * B[:Z, Z:]],
+            [B[Z:, :Z] * z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
         ]
     )
-    first[:Z, :Z] -= f.z[:, None] * (p.N / (d - 1) * (bend.T * (share * plane[0, 0])) @ bend) * f.z
+    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * plane[0, 0])) @ bend) * z
 
     def bent(k, stretch):
         return one + p.N / f.dimensions[k] * ((f.m[k] * root).T * (share * stretch)) @ (f.m[k] * root)
@@ -147,7 +149,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
     across = (f.m[2] * root).T * strength
-    columns[Z : 2 * Z] = across * (f.z / f.chi)[:, None] * np.sqrt(2) / d * plane[0, 1]
+    columns[Z : 2 * Z] = across * z[:, None] * np.sqrt(2) / d * plane[0, 1]
     columns[-Z:] = across * (plane[1, 1] - 1) / d
     if output == "full":
         start = bend.T * (strength * units.overlap)
@@ -161,6 +163,29 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])
     assert theory.equivalent.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_other_directions_show_counts_once():
+    """The direction Σβ̂ with all that varies in it, solved as it stands, against the correction of what lacks a part."""
+    p = P2.replace(activation=(0.0, 1.0, 0.4), d=40)
+    f = theory.every_step.family(p, order=8).features(15.0)
+    now = f.solution(f.start())
+    at = theory.equivalent.pencil(f, now, 1.0)
+    share = f.units.chance * now.q
+    weight = p.N / (p.d - 1) * share * f.units.plane[0, 0]
+    c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
+    varied = np.zeros((c.shape[1],) * 2)
+    for j in range(c.shape[0] // 4):
+        alike = np.arange(j, c.shape[0], c.shape[0] // 4)
+        off = c[alike] - np.average(c[alike], axis=0, weights=weight[alike])
+        varied += (off.T * weight[alike]) @ off
+    link = (rows @ (c.T * weight) @ c) @ rows.T  # of the constant at the nodes to that direction
+    alone = np.eye(link.shape[0]) + 0.7 * link  # the direction's own, without what varies
+    shown = link @ np.linalg.solve(alone, link)
+    expected = link @ np.linalg.solve(alone + rows @ varied @ rows.T, link)
+    assert np.abs(expected - shown).max() > 0.01 * np.abs(shown).max()
+    found = theory.equivalent.once(f, at, share, shown) @ shown
+    np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
 def explicit_directions(inverse, b, vectors, Z):

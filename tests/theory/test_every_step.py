@@ -215,6 +215,17 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
     assert abs(losses.mean(axis=0)[1] - blind.test) > 5 * se[1]
 
 
+@pytest.mark.parametrize(("N", "n"), [(100, 500), (400, 500)])
+def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
+    """All rests on how little the spikes differ, and on how much of that other directions show."""
+    p, first = Problem(n, 50, N, 0.1, (0.0, 1.0, 0.4), (0.0, 1.0)), 500
+    eta = 1.2 * np.sqrt(N)
+    ran = simulate.losses(p, eta, trials=300, seed=3, jobs=2, readout=[1.0], step_samples=first).mean
+    found = theory.losses(p, eta, readout=[1.0], step_samples=first)
+    for loss, told in ((ran.train, found.train), (ran.test, found.test)):
+        assert abs(loss.value / told - 1) < 0.03 + 3 * loss.se / told  # 9 % and 99.9 % if all that is shown counted
+
+
 def test_shapes_and_residuals():
     learned = theory.learned(P2, [3.0, 0.0, 20.0], 2)
     assert learned.shape == (3, 3)

@@ -18,7 +18,8 @@ g_μ = p_μ/(1 + κ_μ) and a unit has susceptibility q:
 coefficients. In degree 1 the weights' covariance Σ_u = (I + tM)² + vC, which depends on the readout weight, takes the
 place of the identity (`Pencil`), and the directions that the first batch knows are kept apart (`Directions`): β̂, the
 teacher's and W0ᵀa. Degrees 0 and 2 mix a little through Σ_u: its entries in the plane of β̂ and ζ (the teacher's part
-orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds.
+orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds. Of the differences between
+units' s only what other directions do not show can be used (`once`).
 
 As d → ∞ degrees 2 and 3 join the noise, and the nodes of χ, s and r become the terms √(2/d)·‖x‖² and 1/√d of a formula
 with E σ(uz + rg)H_k(g)/√k! in the place of m_k. Both take complex states: that is how derivatives are taken.
@@ -294,6 +295,23 @@ def _resolved_forms(batch, at):
     return between, onto, itself
 
 
+def once(f: Features, at: Pencil, share, shown):
+    """(Z, Z), the part of `shown` that is left when it counts once what m_1 has of β̂ᵀω_i.
+
+    A direction orthogonal to β̂ shows β̂ᵀω_i by m_1 (Σ_u)_β̂j/(Σ_u)_β̂β̂ β̂ᵀω_i. As m_1 itself varies with β̂ᵀω_i these
+    features vary beyond what m_1m_1ᵀ averaged makes of them, along one direction, Σ_uβ̂: that variance comes in by
+    Woodbury's formula. share : (U,) weight of a unit.
+    """
+    c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
+    weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
+    each = f.units.alike(weight)
+    mean = np.einsum("ea,ear->ar", each, f.units.alike(c)) / each.sum(0)[:, None]
+    whole = np.linalg.inv((c.T * weight) @ c)
+    basis, one = rows @ at.gamma_inv, np.eye(len(whole))
+    beyond = whole @ (one - (mean.T * each.sum(0)) @ mean @ whole)
+    return rows @ np.linalg.solve(one + basis.T @ shown @ basis @ beyond, basis.T)
+
+
 def training_loss(f: Features, state, omega):
     """L_tr when the samples at μ carry weight omega (Z,) or 1.0.
 
@@ -318,21 +336,24 @@ def training_loss(f: Features, state, omega):
     T2, across = left(2, plane[1, 1] ** 2), known.seen
     loss = at.g @ f.unseen + linear @ across[0][0] @ linear + label[2] @ T2 @ label[2] + label[3] @ left(3) @ label[3]
 
+    z = (f.z / f.chi)[:, None]
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]  # is in the nodes of s already
-    top = one + f.z[:, None] * (known.inverse - random) * f.z
+    shown = random - known.inverse  # of it, in other directions
+    less = z * once(f, at, share, shown)
+    top = one - less @ shown * z.T
     bent = m[2].T * strength
     squared = bent * ((plane[1, 1] - 1) / d)  # the units' part along (ζᵀx)² - 1
-    shared = [bent * (f.z / f.chi)[:, None] * (sqrt(2) / d / f.batch.away * plane[0, 1])]  # along e_0, times z
+    shared = [bent * z * (sqrt(2) / d / f.batch.away * plane[0, 1])]  # along e_0, times z
     if len(across) == 2:
         shared.append(m[1].T * (strength * f.units.overlap))  # along W0ᵀa
     everyone = range(len(across))
-    spikes = m[0].T * strength - f.z[:, None] * sum(known.leak[i] @ shared[i] for i in everyone)
+    spikes = m[0].T * strength - less @ sum(known.leak[i] @ shared[i] for i in everyone)
     corner = np.eye(share.size) + f.units.common / d * (bent.T @ left(2) @ bent) + squared.T @ T2 @ squared
     corner = corner + sum(shared[i].T @ across[i][j] @ shared[j] for i in everyone for j in everyone)
     if len(across) == 2:
         corner = corner - shared[1].T @ known.generic @ shared[1]  # what q knows of it already
     along = -squared.T @ T2 @ label[2] - sum(shared[i].T @ across[i][0] @ linear for i in everyone)
-    mean = label[0] - f.z * (known.leak[0] @ linear)
+    mean = label[0] - less @ known.leak[0] @ linear
     system = np.block([[top, spikes], [spikes.T, -corner]])
     target = np.concatenate([mean, along])
     return loss + target @ np.linalg.solve(system, target)

@@ -51,6 +51,10 @@ class Units:
     plane: np.ndarray
     common: np.ndarray
 
+    def alike(self, values):
+        """Values (U, …) as (4, U/4, …): those of one readout weight in a column."""
+        return values.reshape(_WEIGHT.size, -1, *values.shape[1:])
+
 
 def units(p: Problem, eta, batch, values, step_noise, order, strip):
     """`Units` after a step eta on a `FirstBatch`; values : (·,) of √N a, or None for a Gaussian readout."""

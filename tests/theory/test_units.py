@@ -84,6 +84,25 @@ def test_what_the_spike_tells_of_the_length(activation):
         assert left == pytest.approx(1, abs=0.15), value
 
 
+def test_noise_that_lengths_and_spikes_share():
+    """The covariance of ‖ω‖² and β̂ᵀω over units, all of one readout weight."""
+    p = Problem(800, 400, 300, 0.05, "tilted_sin", (0.0, 1.0, 0.5), 0.3)
+    batch = theory.every_step.family(p, readout=[1.0]).batch
+    _, slope, beside, _ = theory.units.length_law(p, batch, np.array([1.0]))
+    told = slope[0] * (1 + 2 * p.student.coefficients(2)[2] * batch.plane[1, 0, 0]) + beside[0]
+    rng, found = np.random.default_rng(7), []
+    for _ in range(40):
+        now = simulate.draw(p, rng)
+        W = rng.standard_normal((1500, p.d))
+        W = W / np.linalg.norm(W, axis=1)[:, None]
+        hat = now.X.T @ now.y
+        moved = W + (now.X.T @ (now.y[:, None] * p.student.derivative(now.X @ W.T))).T / p.n
+        s = moved @ hat / np.linalg.norm(hat)
+        found.append(p.d * (np.cov(s, np.sum(moved**2, axis=1))[0, 1] - 2 * s.mean() * s.var()))
+    se = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert abs(np.mean(found) - told) < 3 * se + 0.1 * abs(told)  # without γᵀMβ̂ it is .2 more
+
+
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_lengths_without_the_coherent_stretch_of_rows(layer):
     """Of the slope of a row's squared length on its spike, what the stretch 6c_3 η a_i β·w_i alone makes."""

@@ -14,17 +14,20 @@ from threadpoolctl import threadpool_info
 HEAD = ["what", "straightforward way", "onestep", "ratio", "aim"]
 
 
-def timed(call):
-    """(seconds, result) of one call."""
-    start = perf_counter()
-    result = call()
-    return perf_counter() - start, result
+def timed(call, repeats=1):
+    """(seconds, result) of a call; the least seconds of so many."""
+    took = []
+    for _ in range(repeats):
+        start = perf_counter()
+        result = call()
+        took.append(perf_counter() - start)
+    return min(took), result
 
 
 def dgemm_rate(size=3000):
     """Best flops per second of three square matrix products on all cores."""
     A = np.random.default_rng(0).standard_normal((size, size))
-    return 2 * size**3 / min(timed(lambda: A @ A)[0] for _ in range(3))
+    return 2 * size**3 / timed(lambda: A @ A, 3)[0]
 
 
 def row(what, way, theirs, ours, aim=""):

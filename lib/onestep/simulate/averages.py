@@ -10,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..hermite import NAMED, Function, ShiftedReLU
+from .network import blocks
 
 _ORDER = 200  # terms tabulated; the series is cut as soon as what is left is below _PRECISION
 _PRECISION = 1e-9
 _TOLERATED = 1e-6  # what may be left where the table ends first
 _GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r, interpolation is exact to rounding
-_CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
 
 def gram(student: Function, products):
     """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the inner products w_iᵀw_j.
 
-    products : (N, N) symmetric, overwritten with K and returned.
+    products : (N, N), of which the upper triangle is read; overwritten with K and returned.
     """
     norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
     if isinstance(student, ShiftedReLU):
@@ -32,9 +32,8 @@ def gram(student: Function, products):
         kernel, table = _tilted_sine, norms
     else:
         kernel, table = _series, _table(student, norms, _ORDER)
-    rows = max(1, _CHUNK // len(norms))
-    for start in range(0, len(norms), rows):
-        block, rest = slice(start, start + rows), slice(start, None)  # K is symmetric: what lies before is known
+    for block in blocks(products.shape):
+        rest = slice(block.start, None)  # K is symmetric: what lies before is known
         values = kernel(products[block, rest], table[block], table[rest], norms[block], norms[rest])
         products[block, rest], products[rest, block] = values, values.T
     np.fill_diagonal(products, student.moments(np.zeros_like(norms), norms)[2])

@@ -1,8 +1,8 @@
 """Losses after a real gradient step of any size.
 
 Cost of one replicate with m steps, M = min(n, N):
-2ndN·2 (gradient) + 2ndN·2 (pre-activations X̃W0ᵀ, X̃Gᵀ) + 3·2dN² (inner products of the rows of W) once, then
-nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor.
+2ndN·2 (gradient) + 2ndN·2 (pre-activations X̃W0ᵀ, X̃Gᵀ) + 4dN² (inner products of the rows of W) once, then
+nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor, these in single precision (`network.gram_solve`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
 from .data import examine
-from .network import draw, features, gradient, ridge
+from .network import blocks, draw, features, gradient, ridge
 from .replicates import repeat
 from .variates import variates
 
@@ -122,7 +122,7 @@ def memory(p: Problem, test_size=None):
     """GiB that one replicate of `losses` needs at its peak."""
     checks.problem(p)
     n, d, N = float(p.n), float(p.d), float(p.N)
-    replicate = 2 * n * d + 2 * N * d + 3 * n * N + min(n, N) ** 2
+    replicate = 2 * n * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
     replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
     return 8 * replicate / 2**30
 
@@ -157,11 +157,13 @@ def _population_error(p, now, G, degree):
     inner, mixed, outer = now.W0 @ now.W0.T, now.W0 @ G.T, G @ G.T
     mixed += mixed.T.copy()
     start, shift = now.W0 @ now.beta_star, G @ now.beta_star
+    products = np.empty_like(inner)
     hermite = [Polynomial(row) for row in np.eye(degree + 1)]
 
     def measure(step, a):
-        products = inner + step * mixed
-        products += step**2 * outer
+        for rows in blocks(products.shape):  # W Wᵀ, its upper triangle
+            part = rows, slice(rows.start, None)
+            products[part] = inner[part] + step * mixed[part] + step**2 * outer[part]
         norms = np.sqrt(np.diagonal(products).copy())
         cosines = (start + step * shift) / norms
         h, *each = (averages.cross(p.student, f, norms, cosines) for f in (p.target, *hermite))

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermevander
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 from scipy.special import factorial
 
 from ..checks import problem, whole
@@ -15,7 +15,7 @@ from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
 from .every_step import Losses, memory
-from .network import direction, draw, redraw
+from .network import direction, draw, gram_factor, redraw
 from .replicates import repeat
 from .variates import variates
 
@@ -61,9 +61,7 @@ def _plateaus(p, orders, redraws, moments, rng):
     first = draw(p, rng)
     draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
     F0 = p.student(first.X2 @ first.W0.T)
-    S = F0.T @ F0
-    S[np.diag_indices_from(S)] += p.ridge * p.n
-    factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+    factor = gram_factor(F0, p.ridge * p.n)
     K = averages.gram(p.student, first.W0 @ first.W0.T)
     units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
     products = _products(p, draws, units, ceil(max(orders)))

@@ -189,6 +189,7 @@ class Pencil:
 
     g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  bare : (m, m) Q_0⁻¹.  G : (m, m).
     lower : (m, m), (Q_0 + S)⁻¹-weighted self-energy, from which M²T is read.  dressed : (Y, m, m), Ỹ at the nodes.
+    means : (3, m, m), E y^k Ỹ for k = 0, 1, 2.
     """
 
     g: np.ndarray
@@ -197,6 +198,7 @@ class Pencil:
     G: np.ndarray
     lower: np.ndarray
     dressed: np.ndarray
+    means: np.ndarray
 
 
 def pencil(f: Features, now: Solution, omega):
@@ -204,7 +206,7 @@ def pencil(f: Features, now: Solution, omega):
     R = f.modes[1].c.shape[1]
     g = f.pz * omega / (1 + omega * now.kappa)
     gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))
-    A = (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q)) @ f.modes[1].units).reshape(4, R, R)
+    A = strengths(f, now)
     bare = np.zeros((2 * R, 2 * R), gamma_inv.dtype)
     bare[:R, :R], bare[R:, R:] = np.linalg.inv(gamma_inv + A[0]), -A[2]
     y, one = f.batch.y[:, None, None], np.eye(2 * R)
@@ -213,25 +215,38 @@ def pencil(f: Features, now: Solution, omega):
     shift = np.linalg.inv(one + now.S @ bare)
     G = bare @ shift
     dressed = np.linalg.solve(one + f.batch.phi * Y @ G, Y)
-    return Pencil(g, gamma_inv, bare, G, shift @ now.S, dressed)
+    means = (f.batch.powers @ dressed.reshape(y.size, -1)).reshape(3, *G.shape)
+    return Pencil(g, gamma_inv, bare, G, shift @ now.S, dressed, means)
+
+
+def strengths(f: Features, now: Solution):
+    """A_0 … A_3 of `Pencil`, (4, R, R): how strongly the units show 1, M, M², C in the modes of m_1."""
+    R = f.modes[1].c.shape[1]
+    return (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q)) @ f.modes[1].units).reshape(4, R, R)
+
+
+def linear_traces(f: Features, at: Pencil):
+    """(4, R, R), the traces over inputs of T, MT, M²T, CT over d, T the resolvent of the pencil.
+
+    Of the samples' terms, (1/n)Σ y^k x xᵀT = E y^k [1 - φGỸ]G: a sample's own share of T is taken out of it.
+    """
+    batch, R, G = f.batch, f.modes[1].c.shape[1], at.G
+    first, second = (batch.moment(k) * G - batch.phi * G @ at.means[k] @ G for k in (1, 2))
+    return np.array([G[:R, :R], first[:R, :R], -at.lower[R:, R:], second[:R, :R]])
 
 
 def update(f: Features, state, omega):
     """One pass of the fixed-point map, packed (κ, q, S) from old; samples at μ carry weight omega (Z,) or 1.0."""
-    p, batch, now = f.p, f.batch, f.solution(state)
-    R = f.modes[1].c.shape[1]
+    p, now = f.p, f.solution(state)
     at = pencil(f, now, omega)
-    G, S = at.G, at.lower
-    means = (batch.powers @ at.dressed.reshape(-1, 4 * R * R)).reshape(3, 2 * R, 2 * R)  # E y^k Ỹ
-    first, third = -batch.phi * G @ means[1] @ G, batch.moment(2) * G - batch.phi * G @ means[2] @ G
-    trace = np.array([G[:R, :R], first[:R, :R], -S[R:, R:], third[:R, :R]])  # of T, MT, M²T, CT
+    trace = linear_traces(f, at)
     linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
     kept, used = resolved(f, now, at.g)
     left = f.noise @ at.g + np.sum(f.units.mix * (trace.reshape(4, -1) @ f.modes[1].units.T), axis=0)
     left = left + np.sum(f.apart.units @ kept.reshape(len(kept), -1, 1), axis=0)[:, 0]
     load = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
     load = load + f.dimensions[_APART] @ (f.apart.nodes @ used.reshape(len(used), -1, 1))[..., 0]
-    return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), means[0].ravel()])
+    return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
 
 
 def resolved(f: Features, now: Solution, g, stretch=1.0):

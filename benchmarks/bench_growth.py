@@ -9,7 +9,7 @@ from timing import seconds, timed
 
 from onestep import Problem, simulate, theory
 
-SIZES = (500, 1000, 2000, 4000, 8000)
+SIZES = (500, 1000, 2000, 4000, 8000, 16000)
 HEAD = ["n", "losses at 3 step sizes", "its memory", "‖F - F_1‖ at one", "theory of 20 step sizes"]
 PROBLEM = Problem(n=1000, d=300, N=500, teacher=(0.0, 1.0, 2**-0.5), noise=0.5)
 

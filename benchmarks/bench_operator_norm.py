@@ -1,4 +1,4 @@
-"""The operator norm ‖F - F_1‖ against a dense singular value decomposition."""
+"""The operator norm ‖F - F_1‖ against a dense singular value decomposition; the better of two times of either."""
 
 import numpy as np
 from timing import row, timed
@@ -16,8 +16,8 @@ def rows(p=PROBLEM):
     difference = simulate.features(p, base, move, eta) - p.student(base)
     spike = (eta * p.student.linear**2 * (now.X2 @ (now.X.T @ now.y / p.n)))[:, None]
     operator = simulate.svd.deflated(difference, spike, now.a[:, None])
-    ours, fast = timed(lambda: simulate.svd.operator_norm(operator))
-    theirs, slow = timed(lambda: np.linalg.norm(difference - spike * now.a, 2))
+    ours, fast = timed(lambda: simulate.svd.operator_norm(operator), 2)
+    theirs, slow = timed(lambda: np.linalg.norm(difference - spike * now.a, 2), 2)
     np.testing.assert_allclose(fast, slow, rtol=1e-8)
     what = f"‖F - F_1‖ to a relative residual of 1e-6, n = {p.n}, N = {p.N}"
     return [row(what, "all singular values", theirs, ours, "25 ×")]

@@ -17,7 +17,7 @@ from ..checks import number, whole
 _START = 0  # seed of the start vector: random, hence almost surely not orthogonal to any singular vector
 _OFTEN = 8  # looks at the bidiagonal matrix each time that the steps double, and more at the first
 _NEGLIGIBLE = 1e-14  # a new direction this small beside the largest so far is rounding
-_CACHED = 1 << 17  # numbers in a block of rows
+_CACHED = 1 << 19  # numbers in a block of rows: enough for BLAS to use all the threads it has
 _LOSS = 1e3  # rounding errors, in units of the last digit, that a product with Aᵀ may have from the recurrence
 
 

@@ -59,5 +59,5 @@ def rows(p=PROBLEM, points=10):
         lines.append(row(what, way, theirs, ours, aim))
     least = flops(p, len(eta)) / rate
     share = f"{least / ours:.0%}".replace("%", " %")
-    way = f"its least flops at the rate of a matrix product, {rate / 1e9:.0f} Gflop/s"
+    way = f"its least flops at the rate of a matrix product in double, {rate / 1e9:.0f} Gflop/s"
     return [*lines, [*row(what, way, least, ours)[:3], share, "80 %"]]

@@ -33,7 +33,8 @@ def page(machine, ratios, growth, calls, runner, profile):
 ## Against the straightforward way
 
 Both on all cores, in one run. *As printed* types in the formula of the slides; the other ways are what one would write
-first. Gram matrices are in single precision and refined in double, so that a share of the rate in double can exceed one.
+first. Gram matrices are in single precision and refined in double, so that a share of the rate in double can exceed
+one.
 
 {markdown_table(timing.HEAD, ratios)}
 

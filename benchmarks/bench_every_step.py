@@ -23,7 +23,7 @@ def damped(family, eta, tolerance=1e-9):
 
 def straight(p, eta):
     """Training losses at every step, each the mean over two first batches."""
-    family = theory.every_step.family(p, order=26)
+    family = theory.every_step.family(p, order=18)
     both = [replace(family, batch=batch) for batch in theory.first_batch.spread(family.batch, p.d)]
     return np.array([np.mean([damped(one, step) for one in both]) for step in eta])
 

@@ -169,6 +169,16 @@ def test_against_simulation(p):
         assert np.all(np.abs(drop.mean(axis=0) - predicted[row]) < error)
 
 
+@pytest.mark.parametrize("p", [*BATTERY, Problem(1000, 300, 500, activation="tanh")])
+def test_quadrature_that_was_chosen_against_one_five_times_finer(p, monkeypatch):
+    eta = np.sqrt(p.n) * np.array([0.0, 0.1, 1.0])
+    found = theory.losses(p, eta)
+    monkeypatch.setattr(theory.every_step, "_ORDERS", (60, 90))
+    finest = theory.losses(p, eta)
+    np.testing.assert_allclose(found.train, finest.train, rtol=1e-4)
+    np.testing.assert_allclose(found.test, finest.test, rtol=1e-4)
+
+
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
 def test_without_a_step_only_the_linear_part_is_learned(layer, output, monkeypatch):
     monkeypatch.setattr(theory.every_step, "_ORDERS", (58, 87))

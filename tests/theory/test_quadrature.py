@@ -9,6 +9,16 @@ from onestep import hermite, theory
 rules = theory.quadrature
 
 
+@pytest.mark.parametrize("strip", [0.1, 0.3, 1.0])
+def test_graded_rule_sees_poles_that_gauss_hermite_misses(strip):
+    def f(z):
+        return strip / np.hypot(strip, z) + z**2 / (strip**2 + z**2)
+
+    exact = integrate.quad(lambda z: f(z) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), -12, 12, points=[0.0])[0]
+    graded, gauss = (abs(w @ f(z) - exact) for z, w in (rules.graded(18, strip), rules.gauss_hermite(18)))
+    assert graded < 1e-4 * exact and graded < gauss / 3
+
+
 @pytest.mark.parametrize("d", [5, 30, 10**6])
 def test_length_has_the_moments_of_chi_square(d):
     chi, weight = rules.length(d)

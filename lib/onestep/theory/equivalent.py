@@ -49,12 +49,11 @@ _APART = [0, 2, 3]  # degrees of which the first batch knows no direction
 class Modes:
     """The leading modes of one m_k, or of several: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
 
-    c : (…, U, R).  rows : (…, Z, R).  left : (…, Z, R) orthonormal, modes of √p_μ m_k.
+    c : (…, U, R).  rows : (…, Z, R), orthonormal under p_μ.
     """
 
     c: np.ndarray
     rows: np.ndarray
-    left: np.ndarray
 
     @cached_property
     def units(self):
@@ -73,11 +72,11 @@ def _products(x):
 
 def modes(m, pz, pu, smallest):
     """`Modes` of m (U, Z) under the weights pz (Z,) and pu (U,) whose root mean square is at least `smallest`."""
-    left, size, right = np.linalg.svd((m * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
+    _, size, right = np.linalg.svd((m * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
     keep = size > smallest
     c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
     rows = m.T @ (right[keep].T * np.sqrt(pu)[:, None] / size[keep])
-    return Modes(c, rows, left[:, keep])
+    return Modes(c, rows)
 
 
 @dataclass(frozen=True)
@@ -103,13 +102,18 @@ class Features:
     @cached_property
     def apart(self):
         """The `Modes` of degrees `_APART` in one, with modes that are 0 up to one number R; its arrays (3, …)."""
-        most = max(self.modes[k].c.shape[1] for k in _APART)
+        parts = [self.modes[k] for k in _APART]
+        most = max(part.c.shape[1] for part in parts)
+        c, rows = (np.zeros((len(parts), size, most)) for size in (self.units.chance.size, self.z.size))
+        for k, part in enumerate(parts):
+            R = part.c.shape[1]
+            c[k, :, :R], rows[k, :, :R] = part.c, part.rows
+        return Modes(c, rows)
 
-        def padded(x):
-            return np.pad(x, ((0, 0), (0, most - x.shape[1])))
-
-        parts = ([padded(getattr(self.modes[k], part)) for k in _APART] for part in ("c", "rows", "left"))
-        return Modes(*map(np.array, parts))
+    @cached_property
+    def left(self):
+        """(Z, R), the orthonormal modes of √p_μ m_1."""
+        return np.sqrt(self.pz)[:, None] * self.modes[1].rows
 
     @cached_property
     def dimensions(self):
@@ -126,7 +130,7 @@ class Features:
         """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
         if solution is None or solution.kappa.size != self.z.size or solution.q.size != self.units.chance.size:
             return np.zeros(self.scale.size)
-        carry = np.kron(np.eye(2), self.modes[1].left.T @ solution.left)
+        carry = np.kron(np.eye(2), self.left.T @ solution.left)
         self_energy = (carry @ solution.S @ carry.T).ravel()
         return self.scale * np.concatenate([np.log(solution.kappa), np.log(solution.q), self_energy])
 
@@ -135,7 +139,7 @@ class Features:
         Z, U = self.z.size, self.units.chance.size
         x = state / self.scale
         S = x[Z + U :].reshape(2 * (2 * self.modes[1].c.shape[1],))
-        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.modes[1].left)
+        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.left)
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     """`Features` after a step eta on a `FirstBatch`; values, step_noise : as for `units`.  order : nodes of z."""
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
     hidden = units(p, eta, batch, values, step_noise, order, strip)
-    z, pz = quadrature.trapezoid(order, strip)
+    z, pz = quadrature.graded(order, strip)
     chi, pc = quadrature.length(p.d - 1)
     z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)

@@ -26,9 +26,9 @@ from .units import STEP_NOISE
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
 _QUADRATURE = 1e-4
-_ORDERS = (18, 26, 39, 58, 87, 130, 195)
+_ORDERS = (12, 18, 27, 40, 60, 90, 135)
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-_HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which no quadrature tried here came to an end
+_HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 # Relative errors over `equivalent.fluctuation`, as fitted in benchmarks/range_map.py: of the training loss over that of

@@ -42,8 +42,12 @@ class FirstBatch:
     lean: float = 1.0
 
     def moment(self, k):
-        """E y^k."""
-        return float(self.one @ self.y**k)
+        """E y^k, k = 0..4."""
+        return self._moments[k]
+
+    @cached_property
+    def _moments(self):
+        return (self.one @ self.y[:, None] ** np.arange(5)).tolist()
 
     @cached_property
     def powers(self):
@@ -160,7 +164,7 @@ def _beyond(pair, one):
 
 
 def first_batch(p: Problem, phi, order, longer=0.0):
-    """A `FirstBatch` on at most order // 2 + 4 Gauss nodes in y, for a first batch of d/phi samples.
+    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples.
 
     longer : an input of length ‖x‖ counts 1 + longer·(‖x‖²/d - 1) times in the spike.
     """
@@ -178,7 +182,7 @@ def first_batch(p: Problem, phi, order, longer=0.0):
         along, pair = [s, t], [[s**2, s * t], [s * t, square]]
         mixed = [[s**2 * t, s * square], [s * square, t * (3 * (1 - share**2) + t**2)]]
         triple = [[[s**3, s**2 * t], mixed[0]], mixed]
-    nodes, vectors, basis = quadrature.lanczos(y, root, order // 2 + 4)
+    nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
     weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
     A = len(along)
     triple = np.array(triple) @ (y * root**2) / np.sum(root**2)

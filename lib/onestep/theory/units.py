@@ -58,7 +58,7 @@ class Units:
 
 def units(p: Problem, eta, batch, values, step_noise, order, strip):
     """`Units` after a step eta on a `FirstBatch`; values : (·,) of √N a, or None for a Gaussian readout."""
-    a, chance = quadrature.trapezoid(order, strip)
+    a, chance = quadrature.graded(order, strip)
     if values is not None:
         a, chance = values, np.full(values.size, 1 / values.size)
     a = a / sqrt(p.N)

@@ -7,4 +7,6 @@ schedule   what runs, in which order, how many at a time
 execution  one notebook through papermill
 tables     results tables from the ledgers
 precise    the table of large runs
+seeds      the table of ten other roots
+records    what such long runs found, kept in the repository
 """

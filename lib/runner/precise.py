@@ -1,10 +1,8 @@
 """The precise table: headline rows at the large preset, kept in `figures/large.json`, shown in `figures/large.md`.
 
-A large run takes an hour and more; what it found stays here, with the digest of the code and parameters that found it,
-so that a notebook that has changed since is told apart.
+A large run takes an hour and more; what it found stays here.
 """
 
-import json
 import os
 import platform
 from datetime import date
@@ -14,24 +12,22 @@ import scipy
 
 from onestep.report import label, markdown_table, resolution
 
-from .project import write_atomically, write_if_changed
+from . import records
+from .project import write_if_changed
 from .tables import failing, ledgers
 
 
 def record(project, manifest):
     """Keep what the large runs of notebooks as they stand found, and show it."""
-    path = project.root / "figures" / "large.json"
-    kept = _kept(path)
     found = {book["notebook"]: book for book in ledgers(project.outputs("large")[1])}
+    kept = {}
     for notebook in project.notebooks():
         name, overrides = notebook.name, _overrides(project, notebook.name)
         entry = manifest.entries.get(name, {})
         if name not in found or entry.get("key") != notebook.key(overrides, project.environment):
             continue
-        now = _entry(found[name], entry, notebook.code(overrides))
-        if name not in kept or any(now[part] != kept[name][part] for part in ("code", "verdicts", "failing")):
-            kept[name] = now
-    write_atomically(path, (json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+        kept[name] = _entry(found[name], entry, notebook.code(overrides))
+    records.update(project.root / "figures" / "large.json", kept, ("code", "verdicts", "failing"))
     show(project)
 
 
@@ -51,7 +47,7 @@ def _entry(book, entry, code):
 
 def show(project):
     """Write `figures/large.md` anew, if a large run ever was."""
-    kept = _kept(project.root / "figures" / "large.json")
+    kept = records.read(project.root / "figures" / "large.json")
     if kept:
         write_if_changed(project.root / "figures" / "large.md", text(project, kept))
 
@@ -68,11 +64,10 @@ def text(project, kept):
     runs, body = [], []
     for notebook in notebooks:
         found = kept.get(notebook.name)
+        state = records.state(found, notebook.code(_overrides(project, notebook.name)))
         if not found:
-            runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
+            runs.append([f"**{notebook.name}**", state, "", "", "", ""])
             continue
-        current = found["code"] == notebook.code(_overrides(project, notebook.name))
-        state = found["date"] if current else f"{found['date']}; changed since"
         numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
         runs.append([f"**{notebook.name}**", state, *numbers, str(found["rows"]), "<br>".join(found["failing"])])
         name = f"**{notebook.name}**"
@@ -95,10 +90,6 @@ def text(project, kept):
         ),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _kept(path):
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def _overrides(project, name):

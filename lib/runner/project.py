@@ -104,8 +104,8 @@ class Manifest:
 
 
 def update_tables(project):
-    """Bring the README's results table, the full one in `figures/` and the precise one up to date with the ledgers."""
-    from . import precise
+    """Bring the README's table of results up to date, and those in `figures/`."""
+    from . import precise, seeds
     from .tables import full_table, ledgers, results_table
 
     existing = {notebook.name for notebook in project.notebooks()}
@@ -117,6 +117,7 @@ def update_tables(project):
         table = results_table(books)
         write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
     precise.show(project)
+    seeds.show(project)
 
 
 def write_if_changed(path, text):

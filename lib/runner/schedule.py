@@ -7,29 +7,13 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from datetime import date
 from functools import partial
 from pathlib import Path
 
 from .notebook import UserError
-from .project import Manifest, only_run, update_tables, write_atomically, write_if_changed
+from .project import Manifest, only_run, update_tables, write_atomically
 
 PRESETS = ("quick", "default", "large")
-ROOTS = tuple(range(101, 111))  # fixed before any of them was run
-_SEEDS = """# Other seeds
-
-All notebooks at their default sizes, roots {names}, run on {day}.
-
-{table}
-
-## Headline rows, pooled
-
-A row of one run notices an error as large as its resolution, the mean over ten roots a third of that. Here is how far
-that mean lies from what is claimed, in per cent of the effect that the row is about, with its standard error. What
-stands out is what theory or extrapolation leaves out at these sizes.
-
-{pooled}
-"""
 
 
 def run(project, wanted=(), preset="default", settings=None, scheduler=None):
@@ -56,10 +40,11 @@ def run(project, wanted=(), preset="default", settings=None, scheduler=None):
 def run_seeds(project, roots, wanted=(), preset="default"):
     """Run the notebooks under each root; print, row by row, what failed; return 1 if anything did, else 0.
 
-    Results go to `build/seeds/<root>`. The ten `ROOTS` on all notebooks at their default sizes are recorded in
+    Results go to `build/seeds/<root>`. What the ten `seeds.ROOTS` find at default sizes is recorded in
     `figures/seeds.md`.
     """
-    from .tables import ledgers, pooled_table, seeds_table
+    from . import seeds
+    from .tables import ledgers
 
     runs, failed = {}, {}
     for root in roots:
@@ -67,14 +52,13 @@ def run_seeds(project, roots, wanted=(), preset="default"):
         label = f"seeds/{root}"
         notebooks, _, failures = _current(project, wanted, preset, {"seed": root}, label)
         failed |= {(root, name): message for name, message in failures.items()}
-        runs[root] = [book for book in ledgers(project.outputs(label)[1]) if book["notebook"] not in failures]
-    counts = {book["notebook"]: len(book["rows"]) for found in runs.values() for book in found}
-    table = seeds_table({book.name: counts.get(book.name, 0) for book in notebooks}, failed)
-    print(table)
-    if (tuple(roots), tuple(wanted), preset) == (ROOTS, (), "default"):
-        day, names = date.today().isoformat(), ", ".join(map(str, roots))
-        text = _SEEDS.format(names=names, day=day, table=table, pooled=pooled_table(list(runs.values())))
-        write_if_changed(project.root / "figures" / "seeds.md", text)
+        for book in ledgers(project.outputs(label)[1]):
+            if book["notebook"] not in failures:
+                runs.setdefault(book["notebook"], []).append(book)
+    kept = {book.name: seeds.found(book.name, runs.get(book.name, []), failed, len(roots)) for book in notebooks}
+    print(seeds.table(kept))
+    if (tuple(roots), preset) == (seeds.ROOTS, "default"):
+        seeds.record(project, notebooks, kept)
     return int(bool(failed))
 
 

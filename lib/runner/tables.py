@@ -3,9 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
-
-from onestep.estimates import Estimate
 from onestep.report import HEAD, cells, describe, label, markdown_table, resolution
 
 
@@ -41,39 +38,3 @@ def full_table(books):
         table = markdown_table(HEAD, cells(book["rows"]))
         parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
     return "\n\n".join(parts)
-
-
-def seeds_table(rows, failed):
-    """What failed under other roots, one line per notebook.
-
-    rows : {notebook: how many rows it has}.   failed : {(root, notebook): message}.
-    """
-    body = []
-    for name, count in rows.items():
-        lines = [f"{root}: {' '.join(text.split())}" for (root, failing), text in failed.items() if failing == name]
-        body.append([name, str(count), str(len(lines)), "<br>".join(lines)])
-    return markdown_table(["notebook", "rows", "roots that fail", "root: what failed"], body)
-
-
-def pooled_table(runs):
-    """Headline agreement rows over several roots: how far measured is from claimed, in per cent of the row's effect.
-
-    runs : ledgers of each root; a row counts where every root has it.
-    """
-    found = {}
-    for books in runs:
-        for book in books:
-            for row in book["rows"]:
-                if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
-                    found.setdefault((book["notebook"], row["quantity"]), []).append(row)
-    body, last = [], ""
-    for (name, quantity), rows in found.items():
-        if len(rows) < len(runs):
-            continue
-        values = [(row["values"], row["values"]["tolerance"] / row["resolution"]) for row in rows]
-        off = np.array([(value["measured"] - value["claimed"]) / effect for value, effect in values])
-        pooled = Estimate(100 * off.mean(), 100 * off.std(ddof=1) / np.sqrt(off.size))
-        one = resolution(rows[0] | {"resolution": float(np.median([row["resolution"] for row in rows]))})
-        body.append(["" if name == last else name, quantity, str(pooled), one])
-        last = name
-    return markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body)

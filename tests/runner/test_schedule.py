@@ -170,6 +170,28 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
     assert project.snapshot() == before
 
 
+def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypatch):
+    monkeypatch.setattr("runner.seeds.ROOTS", (101, 102))
+    project.write("07", "n = 3 if seed == 102 else n")
+    project.write("08")
+    table = project / "figures/seeds.md"
+    project.run("08", "--seeds", "101", "102")
+    assert "1 of 2 have run" in table.read_text()
+    project.run("07", "--seeds", "101", "102")
+    assert "2 of 2 have run" in table.read_text()
+    assert "| 2 | 1 | 102: these verdicts fail" in table.read_text()
+    before = project.snapshot()
+    project.run("--seeds", "101", "102")
+    project.run("--seeds", "101", "103")
+    project.run("--seeds", "101", "102", "--preset", "quick")
+    assert project.snapshot() == before
+    project.write("08", "another = 1")
+    project.run("--tables")
+    (line,) = [line for line in table.read_text().splitlines() if line.startswith("| 08_sample")]
+    assert "; changed since |" in line
+    assert "changed since" not in table.read_text().replace(line, "")
+
+
 def test_what_cannot_be_written_or_reached_is_said_before_starting(project, capsys, monkeypatch):
     project.write()
     monkeypatch.setattr("onestep.simulate.replicates.PATIENCE", 0.2)

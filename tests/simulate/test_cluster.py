@@ -7,13 +7,23 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
+import distributed
 import numpy as np
 import pytest
 
 from onestep import Problem, simulate
 
 P = Problem(200, 60, 100, teacher=(0.0, 1.0, 0.5), noise=0.2)
+
+
+def number(rng):
+    return rng.normal()
+
+
+def divide(rng):
+    return 1 / 0
 
 
 def start(log, *arguments):
@@ -29,22 +39,27 @@ def address_in(log):
     return found[0]
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """(address of the scheduler, its two workers)."""
-    logs = tmp_path_factory.mktemp("cluster")
+@contextmanager
+def running(logs, workers):
+    """(address of a scheduler, its process, its workers' processes)."""
     options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     processes = [start(logs / "scheduler", "distributed.cli.dask_scheduler", *options)]
     try:
         address = address_in(logs / "scheduler")
         options = (address, "--nthreads", "1", "--no-dashboard", "--no-nanny")
-        processes += [start(logs / f"worker{k}", "distributed.cli.dask_worker", *options) for k in range(2)]
-        yield address, processes[1:]
+        processes += [start(logs / f"worker{k}", "distributed.cli.dask_worker", *options) for k in range(workers)]
+        yield address, processes[0], processes[1:]
     finally:
         simulate.replicates.cluster.cache_clear()
         for process in processes:
             process.kill()
             process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("cluster"), 2) as (address, _, workers):
+        yield address, workers
 
 
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own, among them that a worker was lost
@@ -63,6 +78,39 @@ def test_a_cluster_gives_the_same_numbers_even_if_a_worker_is_killed(cluster, mo
     np.testing.assert_array_equal(there.test, here.test)
     assert workers[0].wait(10) == -9
     assert not logging.getLogger("distributed.client").isEnabledFor(logging.WARNING)  # of results lost on the way
+
+
+def test_a_worker_lost_while_its_result_travels_changes_nothing(cluster, monkeypatch):
+    here = simulate.losses(P, [0.0, 3.0], trials=5, seed=1)
+    monkeypatch.setenv("ONESTEP_SCHEDULER", cluster[0])
+    lost = []
+
+    async def gather(client, futures, **options):
+        results = await arrived(client, futures, **options)
+        lost.extend(future._state.lose() for future in futures)
+        return results
+
+    arrived = distributed.Client._gather
+    monkeypatch.setattr(distributed.Client, "_gather", gather)
+    np.testing.assert_array_equal(simulate.losses(P, [0.0, 3.0], trials=5, seed=1).train, here.train)
+    assert len(lost) == 5
+
+
+def test_an_error_on_a_worker_is_raised_here(cluster, monkeypatch):
+    monkeypatch.setenv("ONESTEP_SCHEDULER", cluster[0])
+    with pytest.raises(ZeroDivisionError):
+        simulate.repeat(divide, trials=3, seed=1)
+
+
+@pytest.mark.filterwarnings("ignore")  # of the cluster's own, among them that the scheduler was lost
+def test_a_scheduler_that_is_lost_is_named(tmp_path, monkeypatch):
+    with running(tmp_path, 1) as (address, scheduler, _):
+        monkeypatch.setenv("ONESTEP_SCHEDULER", address)
+        simulate.repeat(number, trials=1, seed=1)
+        killer = threading.Timer(0.3, scheduler.kill)
+        killer.start()
+        with pytest.raises(ConnectionError, match=f"scheduler {address}: lost"):
+            simulate.losses(P, [0.0, 3.0], trials=3000, seed=1)
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):

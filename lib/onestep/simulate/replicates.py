@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import closing
 from functools import cache, partial
 
 import numpy as np
@@ -41,20 +42,23 @@ def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
 
     Where $ONESTEP_KEEP names a folder, finished replicates are kept there (`kept`).
 
-    Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn).
+    Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn), and
+    ConnectionError when the scheduler is lost on the way.
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
-    executor = executor or cluster(os.environ.get("ONESTEP_SCHEDULER"))
     if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
+    client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))
     store = kept.store(replicate, seed)
     with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
+        if client:
+            return _collect(partial(_finished_on, client), partial(_elsewhere, replicate, seed), trials, store)
         if executor:
-            return _collect(executor, partial(_elsewhere, replicate, seed), trials, store)
+            return _collect(partial(_finished, executor), partial(_elsewhere, replicate, seed), trials, store)
         checks.memory(gib * min(jobs, trials))
         with ThreadPoolExecutor(jobs) as pool:
-            return _collect(pool, partial(_alone, replicate, seed), trials, store)
+            return _collect(partial(_finished, pool), partial(_alone, replicate, seed), trials, store)
 
 
 def _alone(replicate, seed, trial):
@@ -66,24 +70,48 @@ def _elsewhere(replicate, seed, trial):
         return replicate(key(seed, trial))
 
 
-def _collect(executor, one, trials, store):
+def _collect(finished, one, trials, store):
     """Results of all replicates in their order; those that the store holds are not run, the others are kept at once."""
     found = {trial: store.load(trial) for trial in range(trials)} if store else {}
-    futures = {executor.submit(one, trial): trial for trial in range(trials) if found.get(trial) is None}
+    with closing(finished(one, [trial for trial in range(trials) if found.get(trial) is None])) as pairs:
+        for trial, result in pairs:
+            found[trial] = result
+            if store:
+                store.save(trial, result)
+    return [found[trial] for trial in range(trials)]
+
+
+def _finished(executor, one, trials):
+    """(trial, one(trial)) as they come; closed early, it calls off what has not begun."""
+    futures = {executor.submit(one, trial): trial for trial in trials}
     try:
         for future in as_completed(futures):
-            found[futures[future]] = future.result()
-            if store:
-                store.save(futures[future], future.result())
+            yield futures[future], future.result()
     finally:
         for future in futures:
             future.cancel()
-    return [found[trial] for trial in range(trials)]
+
+
+def _finished_on(client, one, trials):
+    """The same on a dask client's workers.
+
+    Not by its get_executor(), which takes a result for an error if a worker is lost while its result travels.
+    """
+    from distributed import as_completed
+
+    futures = dict(zip(client.map(one, trials, pure=False), trials, strict=True))
+    try:
+        for future, result in as_completed(futures, loop=client.loop, with_results=True):
+            if future.cancelled():
+                raise ConnectionError(f"scheduler {client.scheduler.address}: lost; start it and run again") from result
+            yield futures[future], result
+    finally:
+        client.cancel(list(futures))
 
 
 @cache
 def cluster(address):
-    """An executor on the dask scheduler at `address`, one per session; None without an address."""
+    """The client of the dask scheduler at `address`, one per session; None without an address."""
     if not address:
         return None
     try:
@@ -93,6 +121,6 @@ def cluster(address):
     # A result that is lost with its worker is drawn again; a notebook would keep the warning.
     logging.getLogger("distributed.client").setLevel(logging.ERROR)
     try:
-        return Client(address, timeout=PATIENCE, set_as_default=False).get_executor()
+        return Client(address, timeout=PATIENCE, set_as_default=False)
     except OSError as error:
         raise ValueError(f"scheduler {address}: does not answer ({error})") from error

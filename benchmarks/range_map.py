@@ -12,7 +12,7 @@ within standard errors, not digit for digit.
 
 import csv
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,8 @@ from onestep import Problem, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
 WIDE, PROBLEMS = 60, 126
+INPUTS, SAMPLES = (10, 20, 50, 150, np.inf), (0.0, 0.01, 0.1, 0.5, 10.0)  # edges of the map's regions, in d and n/d²
+FEWEST, SEEN = 6, 2e-4  # deviations in a region, and the least standard deviation called one
 FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise", "first_layer", "initial_output")
 MEASURED = ("train", "train_se", "test", "test_se")
 PREDICTED = ("predicted_train", "predicted_test", "fluctuation_train", "fluctuation_test")
@@ -133,7 +135,7 @@ def law(error, noise, fluctuation):
         variance = (np.exp(log_b) * fluctuation) ** 2 + noise**2
         return np.sum(np.log(variance) + error**2 / variance)
 
-    return float(np.exp(optimize.minimize_scalar(surprise, bounds=(-6, 2), method="bounded").x))
+    return float(np.exp(optimize.minimize_scalar(surprise, bounds=(-9, 2), method="bounded").x))
 
 
 def calibration(b, error, noise, fluctuation):
@@ -145,6 +147,29 @@ def calibration(b, error, noise, fluctuation):
     sharp = noise < b * fluctuation
     rank = stats.spearmanr(fluctuation[sharp], np.abs(error[sharp]))[0]
     return np.mean(score < 1), np.mean(score < 2), np.sqrt(np.mean(score**2)), rank
+
+
+def regions(rows):
+    """Lines of the map: region in d and n/d², and of named and of cubic activations the deviations and cells of it.
+
+    A cell: standard deviation of a loss over that predicted beside the simulation's noise, and the one expected.
+    """
+    d, n = np.array([[float(row[name]) for name in ("d", "n")] for row in rows]).T
+    cubic = np.array([" " in row["activation"] for row in rows])
+    for (few, many), (low, high) in product(pairwise(INPUTS), pairwise(SAMPLES)):
+        inside = (d >= few) & (d < many) & (n / d**2 >= low) & (n / d**2 < high)
+        line = [f"{few} to {many}" if many < np.inf else f"from {few}", f"{low:g} to {high:g}"]
+        for part in (inside & ~cubic, inside & cubic):
+            line.append(f"{part.sum()}")
+            for loss, constant in CONSTANT.items():
+                if part.sum() < FEWEST:
+                    line.append("")
+                    continue
+                _, error, noise, x = deviations([rows[j] for j in np.flatnonzero(part)], loss)
+                found, expected = law(error, noise, 1.0), constant * np.sqrt(np.mean(x**2))
+                line.append(f"{f'{100 * found:.2f} %' if found > SEEN else 'none'} ({100 * expected:.2f} %)")
+        if inside.sum() >= FEWEST:
+            yield line
 
 
 def report(rows):
@@ -164,6 +189,8 @@ def report(rows):
             part = (b * x >= low) & (b * x < high)
             found = law(error[part], noise[part], b * x[part])
             print(f"  expected {low:5.1%} to {high:6.1%} {part.sum():4d}: found {found:.2f} times as much")
+    for line in regions(rows):
+        print(f"| {' | '.join(line)} |")
 
 
 def main(argument=""):

@@ -37,6 +37,24 @@ def test_the_law_holds_on_the_odd_problems(loss, constant):
     assert range_map.calibration(constant, error, noise, shuffled)[2] > 1.5 * rms
 
 
+def test_named_activations_with_twenty_inputs_or_more_are_predicted_to_a_third_of_a_percent():
+    def found(cubic, loss="test"):
+        rows = [row for row in ROWS if float(row["d"]) >= 20 and (" " in row["activation"]) == cubic]
+        _, error, noise, _ = range_map.deviations(rows, loss)
+        return range_map.law(error, noise, 1.0)
+
+    assert found(cubic=False) < 0.003
+    assert found(cubic=True) > 0.03
+
+
+def test_the_map_covers_the_table_and_is_on_the_page():
+    lines = list(range_map.regions(ROWS))
+    page = (Path(range_map.__file__).parents[1] / "docs/use.md").read_text()
+    assert 0.9 * len(ROWS) < sum(int(line[2]) + int(line[5]) for line in lines) <= len(ROWS)
+    for line in lines:
+        assert f"| {' | '.join(line)} |" in page
+
+
 def test_every_problem_of_the_table_is_that_of_its_number():
     assert len({row["problem"] for row in ROWS}) == len(ROWS) / 3 >= 90
     for number in range(0, range_map.PROBLEMS, 7):

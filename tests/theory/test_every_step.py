@@ -236,6 +236,16 @@ def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
         assert abs(loss.value / told - 1) < 0.03 + 3 * loss.se / told  # 9 % and 99.9 % if all that is shown counted
 
 
+@pytest.mark.parametrize("quadratic", [0.4, 0.6])
+def test_lengths_that_lean_on_the_teacher(quadratic):
+    """An activation with c_2 c_3 ≠ 0, a teacher with c⋆_2 ≠ 0: the term they make is 1.4 to 2 % of the test error."""
+    p, readout = Problem(400, 100, 100, 0.1, "tilted_sin", (0.0, 1.0, quadratic)), [1.0, -1.0]
+    test = simulate.losses(p, p.n**0.45, 400, seed=3, readout=readout).mean.test
+    ratio = test / theory.losses(p, p.n**0.45, readout=readout).test
+    assert abs(ratio.value - 1) < 3 * ratio.se
+    assert ratio.se < 0.004
+
+
 def test_shapes_and_residuals():
     learned = theory.learned(P2, [3.0, 0.0, 20.0], 2)
     assert learned.shape == (3, 3)

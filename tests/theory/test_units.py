@@ -24,7 +24,7 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    start, slope, _, spread = theory.units.length_law(p, batch, move[:, 0])
+    start, slope, _, spread, _ = theory.units.length_law(p, batch, move[:, 0])
     expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread) + slope**2 / p.d
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
@@ -88,7 +88,7 @@ def test_noise_that_lengths_and_spikes_share():
     """The covariance of ‖ω‖² and β̂ᵀω over units, all of one readout weight."""
     p = Problem(800, 400, 300, 0.05, "tilted_sin", (0.0, 1.0, 0.5), 0.3)
     batch = theory.every_step.family(p, readout=[1.0]).batch
-    _, slope, beside, _ = theory.units.length_law(p, batch, np.array([1.0]))
+    _, slope, beside, *_ = theory.units.length_law(p, batch, np.array([1.0]))
     told = slope[0] * (1 + 2 * p.student.coefficients(2)[2] * batch.plane[1, 0, 0]) + beside[0]
     rng, found = np.random.default_rng(7), []
     for _ in range(40):
@@ -101,6 +101,29 @@ def test_noise_that_lengths_and_spikes_share():
         found.append(p.d * (np.cov(s, np.sum(moved**2, axis=1))[0, 1] - 2 * s.mean() * s.var()))
     se = np.std(found, ddof=1) / np.sqrt(len(found))
     assert abs(np.mean(found) - told) < 3 * se + 0.1 * abs(told)  # without γᵀMβ̂ it is .2 more
+
+
+@pytest.mark.parametrize("c3", [0.0715, -0.0715])
+def test_what_lengths_share_with_other_directions(c3):
+    """The covariance of ‖ω‖², next to β̂, with the part of ω along β⋆ next to β̂, over units of one readout weight."""
+    p = Problem(2000, 200, 400, 0.1, (0.0, 0.43, -0.21, c3), (0.0, 1.0, 0.4))
+    move, found = 1.5, []
+    batch = theory.every_step.family(p, readout=[1.0]).batch
+    *_, shared = theory.units.length_law(p, batch, np.array([move]))
+    told = batch.axes[1] @ shared[:, 0]
+    rng = np.random.default_rng(8)
+    for _ in range(40):
+        now = simulate.draw(p, rng)
+        W = rng.standard_normal((1500, p.d))
+        W = W / np.linalg.norm(W, axis=1)[:, None]
+        hat = now.X.T @ now.y / np.linalg.norm(now.X.T @ now.y)
+        zeta = now.beta_star - (now.beta_star @ hat) * hat
+        moved = W + move * (now.X.T @ (now.y[:, None] * p.student.derivative(now.X @ W.T))).T / p.n
+        rest = np.sum(moved**2, axis=1) - (moved @ hat) ** 2
+        found.append(p.d * np.cov(rest, moved @ zeta / np.linalg.norm(zeta))[0, 1])
+    se = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert abs(np.mean(found) - told) < 3 * se + 0.05 * abs(told)
+    assert abs(told) > 8 * se
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])

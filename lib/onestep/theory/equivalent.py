@@ -18,8 +18,9 @@ g_μ = p_μ/(1 + κ_μ) and a unit has susceptibility q:
 coefficients. In degree 1 the weights' covariance Σ_u = (I + tM)² + vC, which depends on the readout weight, takes the
 place of the identity (`Pencil`), and the directions that the first batch knows are kept apart (`Directions`): β̂, the
 teacher's and W0ᵀa. Degrees 0 and 2 mix a little through Σ_u: its entries in the plane of β̂ and ζ (the teacher's part
-orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds. Of the differences between
-units' s only what other directions do not show can be used (`once`).
+orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds; degrees 0 and 1 by what a
+row's length shares with the row along other directions. Of the differences between units' s only what other directions
+do not show can be used (`once`).
 
 As d → ∞ degrees 2 and 3 join the noise, and the nodes of χ, s and r become the terms √(2/d)·‖x‖² and 1/√d of a formula
 with E σ(uz + rg)H_k(g)/√k! in the place of m_k. Both take complex states: that is how derivatives are taken.
@@ -362,17 +363,24 @@ def training_loss(f: Features, state, omega):
     top = one - less @ shown * z.T
     bent = m[2].T * strength
     squared = bent * ((plane[1, 1] - 1) / d)  # the units' part along (ζᵀx)² - 1
-    shared = [bent * z * (sqrt(2) / d / f.batch.away * plane[0, 1])]  # along e_0, times z
-    if len(across) == 2:
-        shared.append(m[1].T * (strength * f.units.overlap))  # along W0ᵀa
+    # What r² shares with ω along e_a: in the mean of degree 1, and between degree 0 and degree 1
+    shared = [sqrt(3) * m[3].T * (strength * part) for part in f.units.leaning]
+    lengths = [f.p.N * (m[2].T * (share * part)) @ m[1] for part in f.units.leaning]
+    shared[0] = shared[0] + bent * z * (sqrt(2) / d / f.batch.away * plane[0, 1])  # along e_0, times z
     everyone = range(len(across))
-    spikes = m[0].T * strength - less @ sum(known.leak[i] @ shared[i] for i in everyone)
+    if len(across) == 2:
+        overlap = m[1].T * (strength * f.units.overlap)  # along W0ᵀa
+        shared[1] = shared[1] + overlap
+    crossed = less @ sum(known.leak[i] @ lengths[i].T for i in everyone)
+    felt = [sum(lengths[i] @ across[i][j] for i in everyone) for j in everyone]
+    top = top - crossed - crossed.T - sum(felt[j] @ lengths[j].T for j in everyone)
+    spikes = m[0].T * strength - sum((less @ known.leak[j] + felt[j]) @ shared[j] for j in everyone)
     corner = np.eye(share.size) + f.units.common / d * (bent.T @ left(2) @ bent) + squared.T @ T2 @ squared
     corner = corner + sum(shared[i].T @ across[i][j] @ shared[j] for i in everyone for j in everyone)
     if len(across) == 2:
-        corner = corner - shared[1].T @ known.generic @ shared[1]  # what q knows of it already
+        corner = corner - overlap.T @ known.generic @ overlap  # what q knows of it already
     along = -squared.T @ T2 @ label[2] - sum(shared[i].T @ across[i][0] @ linear for i in everyone)
-    mean = label[0] - less @ known.leak[0] @ linear
+    mean = label[0] - (less @ known.leak[0] + felt[0]) @ linear
     system = np.block([[top, spikes], [spikes.T, -corner]])
     target = np.concatenate([mean, along])
     return loss + target @ np.linalg.solve(system, target)

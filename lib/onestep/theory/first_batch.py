@@ -119,6 +119,10 @@ class FirstBatch:
         square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
         return np.array([np.eye(A + 1), M, square, C])
 
+    def image(self, k):
+        """Xᵀy^k/n in the basis of `span`, k = 0..3; (A + 1,)."""
+        return np.append(self.along @ self.y**k, sqrt(self.phi / self.moment(2)) * self.moment(k + 1))
+
     @cached_property
     def plane(self):
         """I, M, M², C in the plane of β̂ and ζ; (4, 2, 2)."""

@@ -9,7 +9,7 @@ of covariance Σ_u/d, Σ_u = (I + tM)² + vC, and of mean square length r² = tr
 differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, u_i + β̂ᵀω_i, and the length
 of the rest. They are correlated when c_3 ≠ 0: the step stretches w_i by 6 c_3 η a_i β·w_i, which β̂ᵀω_i tells in part
 (`length_law`), and rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖. A c_4 lets the length follow
-(β̂ᵀw_i)².
+(β̂ᵀw_i)². When c_2 c_3 ≠ 0 lengths share something with the rows' parts along the teacher's direction next to β̂ too.
 
 Means over units move by a relative 1/d, with a_i and so with the spike. Given ‖x‖ the mean of σ' over units is
 c_1 + 3c_3 (‖x‖²/d - 1), which turns and shortens the spike (`FirstBatch.mean`, `rest`); beside it stands
@@ -41,6 +41,7 @@ class Units:
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
     overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
     plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  common : (U, U), (1/d) tr Σ_uΣ_v/(r_u r_v)² - 1.
+    leaning : (A, U), covariance of ‖ω‖² with the parts of ω along the e_a, β̂ projected out, over √2 r³.
     """
 
     chance: np.ndarray
@@ -50,6 +51,7 @@ class Units:
     mix: np.ndarray
     plane: np.ndarray
     common: np.ndarray
+    leaning: np.ndarray
 
     def alike(self, values):
         """Values (U, …) as (4, U/4, …): those of one readout weight in a column."""
@@ -73,7 +75,10 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     known = step_noise in ("correlated", "incoherent")
     powers = np.array([np.ones_like(t), 2 * t, t**2, v])
     square = batch.traces[0] @ powers
-    start, slope, beside, spread = length_law(p, batch, eta * a) if known else (square, 0.0, 0.0, 0.0)
+    start, slope, beside, spread, shared = square, 0.0, 0.0, 0.0, np.zeros((batch.hat.size, a.size))
+    if known:
+        stretch = float(step_noise == "correlated")
+        start, slope, beside, spread, shared = length_law(p, batch, eta * a, stretch)
     if step_noise == "isotropic":
         along, more, powers = square, 0.0, np.eye(4)[:, :1] * square
     else:
@@ -93,19 +98,18 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.plane[1, 0, 0]  # slope of r² in -(β̂ᵀw)²
     bend, shift = batch.bend, 0.0
     if step_noise == "incoherent":
-        slope = slope - 12 * c3 * batch.length * eta * a
         shift = -2 * batch.length
         bend = bend + shift * np.diag([1, 0])
     start = start * (p.first_layer == "gaussian")
     told = slope * back + beside / np.sqrt(along)  # of the length, by the coefficient on β̂
-    stretch = told / (2 * square * sqrt(p.d))
+    tilt = told / (2 * square * sqrt(p.d))
 
     e, h = _SPIKE[:, None], _LENGTH[:, None]
     spread = np.sqrt(start**2 + np.maximum(spread + (slope**2 - told**2) / 2, 0.0))
     # exponentials: lengths stay positive and depend smoothly on a_i
     log = np.sqrt(2 / p.d) * spread / square * h - (bent * back**2 / p.d / square) * (e**2 - 1)
-    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log)) / (1 + stretch**2))
-    length = length * (1 + stretch * e)
+    length = np.sqrt((1 - 1 / p.d) * square * np.exp(log) / (_WEIGHT @ np.exp(log)) / (1 + tilt**2))
+    length = length * (1 + tilt * e)
     longer = known * start / np.where(spread > 0, spread, 1.0)  # share of the length's fluctuation that W0 had
     grown = mean * (1 + 3 * c3 / c1 * sqrt(2 / p.d) * longer * h)
     turn = 3 * c3 / c1 / sqrt(batch.D) / p.d * np.einsum("ua,ab,ub->u", toward, bend, toward)
@@ -113,6 +117,7 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     grown = grown + known * eta * a * (3 * c3 * shift / p.d + c1 * sqrt(batch.D) * turn * (e**2 - 1))
     four = np.tile(np.arange(a.size), e.size)
     common = mix.T @ batch.traces @ mix - 1
+    leaning = shared[:-1] - np.outer(batch.cosine, shared[-1] / batch.hat[-1])
     return Units(
         np.outer(_WEIGHT, chance).ravel(),
         (grown + np.sqrt(along / p.d) * e).ravel(),
@@ -121,14 +126,19 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
         mix[:, four],
         plane[:, :, four],
         common[np.ix_(four, four)],
+        leaning[:, four] / (sqrt(2) * p.d * length.ravel() ** 3),
     )
 
 
-def length_law(p: Problem, batch, move):
-    """What ‖ω_i‖² depends on, for move = η a_i.
+def length_law(p: Problem, batch, move, stretch=1.0):
+    """What ‖ω_i‖² depends on, for move = η a_i, (U,); stretch : 0.0 leaves 6c_3 η a_i β·w_i out.
 
-    Returns its slopes in ‖w_i‖² and in β̂ᵀw_i, d times its covariance with β̂ᵀω_i that β̂ᵀw_i does not make, and d/2
-    times the variance that is left: all of ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
+    Returns its slopes in ‖w_i‖² and in β̂ᵀw_i, d times its covariance with β̂ᵀω_i that β̂ᵀw_i does not make, d/2
+    times the variance that is left, and d times its covariance with ω_i in the basis of `FirstBatch.span`, (A + 1, U),
+    to second order in c_2 and c_3 (the third has E y³x, for polynomial y a mean that few inputs make): all of
+
+        ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
+
     with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums lean on w_i: the first by E h' = 6c_3 times β, the
     second by E (k²)' times φγ, γ = (1/n)Σ y²x. The variance of a sample's own term has only what is not linear in w_i,
     as the squares of these vectors count the rest.
@@ -140,7 +150,10 @@ def length_law(p: Problem, batch, move):
     lean, lean2 = w @ (g * h), w @ (g * kk)
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
     start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
-    slope = 2 * batch.length * lean * move + phi * batch.square_along * lean2 * move**2
+    slope = 2 * stretch * batch.length * lean * move + phi * batch.square_along * lean2 * move**2
+    shared = np.outer(2 * stretch * lean * batch.length * batch.hat, move)
+    shared = shared + np.outer(phi * lean2 * batch.image(2), move**2)
+    shared = shared + (w @ (g * k)) * move * (batch.span[1] @ shared)
     h, kk, k1 = h - lean * g, kk - lean2 * g, k - (w @ (g * k)) * g
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
@@ -148,4 +161,5 @@ def length_law(p: Problem, batch, move):
     beside = 2 * phi * batch.square_along * (w @ (h * k1)) * move**2
     beside = beside + phi**2 * batch.cube_along * (w @ (kk * k1)) * move**3
     beside = beside + phi * lean2 * (w @ (g * k)) * batch.askew * move**3  # γ, met again by M
-    return start, slope, beside, (spread + (phi * lean2 * move**2) ** 2 * across) / 2
+    shared = shared + np.outer(2 * phi * (w @ (h * k1)) * batch.image(2), move**2)
+    return start, slope, beside, (spread + (phi * lean2 * move**2) ** 2 * across) / 2, shared

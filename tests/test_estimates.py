@@ -197,3 +197,10 @@ def test_crossings_are_that_of_the_mean_curve_with_the_jackknifes_error():
 def test_estimates_read_as_numbers_with_their_errors():
     assert str(Estimate(0.123456, 0.00123)) == "0.1235 ± 0.0012"
     assert str(Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.0]))) == "1 ± 0.1, 2"
+
+
+def test_sums_of_arrays_share_one_dof():
+    one, two = (estimates.Estimate(np.ones(3), np.ones(3), dof) for dof in (5.0, 500.0))
+    np.testing.assert_allclose((one + two).dof, np.full(3, 4 / (1 / 5 + 1 / 500)))
+    np.testing.assert_allclose((one + one * np.ones(3)).se, np.sqrt(2))
+    assert (one + estimates.Estimate(1.0, 0.0)).value.shape == (3,)

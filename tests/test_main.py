@@ -47,6 +47,9 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
     assert main([*SMALL, "--activation", "own_functions:cosh"]) == 2
     assert "subtract the constant 1.6487" in capsys.readouterr().err
+    (tmp_path / "broken.py").write_text("f = 1 / 0")
+    assert main([*SMALL, "--activation", "broken:f"]) == 2
+    assert "--activation broken:f: ZeroDivisionError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,6 @@ def test_it_reads_as_a_table_with_conclusions(found):
     assert f"best linear predictor: test error {theory.best_linear(P):.4f}" in text
     assert f"best ridge at that step: {found.best_ridge.ridge:.3g}" in text
     assert "beyond may be better" not in text
-    assert "not measured" not in text
 
 
 def test_its_figure_shows_lines_and_points_with_errors(found):
@@ -106,6 +105,22 @@ def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(monkeypatch):
     beyond = "(the end of the search: beyond may be better)"
     assert f"best step: η = 32.9, predicted test error 0.6000 {beyond}" in text
     assert f"best ridge at that step: 1000, predicted test error 0.5000 {beyond}" in text
+
+
+def test_the_search_for_the_best_step_ends_where_quadrature_does():
+    """A spike weight of 20 is reached at a step below 3√n; the default of `theory.best_step` stops there."""
+    p = Problem(2000, 600, 10)
+    best = theory.best_step(p)
+    assert best.eta < 3 * p.n**0.5
+    with pytest.raises(ValueError, match="spike weights"):
+        theory.best_step(p, 3 * p.n**0.5)
+
+
+def test_a_study_is_saved_whole_or_not_at_all(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "savez", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        found.save(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

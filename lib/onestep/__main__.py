@@ -39,7 +39,7 @@ def main(arguments=None):
         print(found)
         if options.save:
             found.save(options.save)
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if isinstance(error, ArithmeticError) else 2
     except KeyboardInterrupt:
@@ -91,6 +91,8 @@ def _imported(option, module, name):
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{option} {module}:{name}: {error}") from error
+    except Exception as error:  # whatever the file does when it is read
+        raise ValueError(f"{option} {module}:{name}: {type(error).__name__}: {error}") from error
 
 
 if __name__ == "__main__":

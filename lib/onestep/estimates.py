@@ -31,9 +31,10 @@ class Estimate:
     def __add__(self, other):
         if not isinstance(other, Estimate):
             return Estimate(self.value + other, self.se, self.dof)
-        parts = np.array(np.broadcast_arrays(self.se, other.se)) ** 2
-        dofs = np.array(np.broadcast_arrays(self.dof, other.dof), float)
-        return Estimate(self.value + other.value, np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs))
+        value = np.asarray(self.value + other.value)
+        same = [np.broadcast_to(x, value.shape) for x in (self.se, other.se, self.dof, other.dof)]
+        parts, dofs = np.array(same[:2]) ** 2, np.array(same[2:], float)
+        return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs))
 
     def __mul__(self, factor):
         return Estimate(self.value * factor, self.se * np.abs(factor), self.dof)
@@ -173,6 +174,8 @@ def minimum(x, y, degree=3):
     x : (k,) increasing, > 0.   y : (k,), k > degree.   Raises ValueError for a fit without a minimum between the ends.
     """
     x = _grid(x)
+    if len(x) <= degree:
+        raise ValueError(f"x: must have more than degree = {degree} places, not {len(x)}")
     log_x = np.log(x)
     fit = np.polynomial.Polynomial.fit(log_x, np.asarray(y, float), degree)
     grid = np.linspace(log_x[0], log_x[-1], 1000)

@@ -76,7 +76,7 @@ class Function:
     def nodes(self, mu=0.0, s=1.0):
         """Nodes and weights of E over g ~ N(0, 1), split where mu + s g meets a kink.
 
-        mu, s : arrays that broadcast to some shape. Returns g, weights, each of shape (..., M).
+        mu, s : arrays that broadcast to some shape. Returns g, weights, each of shape (..., M), or (M,) without kinks.
         """
         return _rule(self.kinks, mu, s)
 

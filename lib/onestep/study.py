@@ -8,9 +8,11 @@ from the command line.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass
 from math import log, sqrt
+from pathlib import Path
 
 import numpy as np
 
@@ -128,8 +130,6 @@ class Study:
         Raises ValueError when it cannot be written to.
         """
         folder = checks.folder("folder", folder)
-        (folder / "study.txt").write_text(f"{self}\n", encoding="utf-8")
-        self.figure().savefig(folder / "study.png", dpi=150)
         numbers = {"eta": self.eta, "curve_eta": self.curve_eta, "best_eta": self.best_step.eta}
         numbers |= {"best_ridge": self.best_ridge.ridge, "spikes": [len(sizes) for sizes in self.spikes]}
         for what in ("train", "test"):
@@ -137,7 +137,14 @@ class Study:
             if self.simulated:
                 found = getattr(self.simulated, what)
                 numbers |= {f"{what}_simulated": found.value, f"{what}_se": found.se}
-        np.savez(folder / "study.npz", **numbers)
+        picture = self.figure()
+        with tempfile.TemporaryDirectory(dir=folder) as staging:  # all three files, or none
+            fresh = Path(staging)
+            (fresh / "study.txt").write_text(f"{self}\n", encoding="utf-8")
+            picture.savefig(fresh / "study.png", dpi=150)
+            np.savez(fresh / "study.npz", **numbers)
+            for file in fresh.iterdir():
+                file.replace(folder / file.name)
 
 
 def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
@@ -147,8 +154,8 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
     ----------
     p : Problem with d >= 8 inputs and c_1 != 0.
     eta : step sizes >= 0, scalar or 1-D; None takes n^0.1, n^0.2, …, n^0.5. No step and the best one are added.
-    trials : replicates of the simulation, >= 2, or 0 for predictions alone, at any n; from 29 on control variates
-        lower the standard errors.
+    trials : replicates of the simulation, >= 2, or 0 for predictions alone, of up to 1e26 units; from 29 on control
+        variates lower the standard errors.
     seed, jobs : as in `simulate.repeat`.
     tell : called with a line of text when a long part begins, such as print.
 

@@ -38,6 +38,10 @@ def main(arguments=None, root=ROOT):
     parser.add_argument("--seeds", nargs="+", type=int, metavar="ROOT", help="run under each root; say what failed")
     parser.add_argument("--scheduler", metavar="tcp://…", help="a dask scheduler whose workers compute replicates")
     options = parser.parse_args(arguments)
+    if options.seeds and (options.settings or options.scheduler):
+        parser.error("--seeds takes no --set and no --scheduler")
+    if options.tables and (options.seeds or options.settings or options.scheduler or options.notebooks):
+        parser.error("--tables goes alone")
     try:
         if options.tables:
             update_tables(Project(Path(root)))

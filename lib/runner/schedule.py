@@ -14,6 +14,7 @@ from .notebook import UserError
 from .project import Manifest, only_run, update_tables, write_atomically
 
 PRESETS = ("quick", "default", "large")
+_FAIL = "these verdicts fail:"
 
 
 def run(project, wanted=(), preset="default", settings=None, scheduler=None):
@@ -107,7 +108,7 @@ def _kept_failures(project, label, notebooks, failures):
 
 def verdicts_fail(rows):
     """The message for a notebook whose rows, in words, are not as they should be."""
-    return "\n  ".join(["these verdicts fail:", *rows])
+    return "\n  ".join([_FAIL, *rows])
 
 
 def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
@@ -140,7 +141,7 @@ def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
     progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
 
     def one(book):
-        values = overrides[book.name]
+        values, before = overrides[book.name], book.path.read_bytes()
         with tempfile.TemporaryDirectory(dir=staging_area) as staging:
             try:
                 known, cell = book.parameters | values, partial(progress.update, weights[book.name] / book.code_cells)
@@ -153,6 +154,8 @@ def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
             message = verdicts_fail(failing(found[0])) if failing(found[0]) else ""
             if message and label == "default":
                 return None, [], message  # the committed set holds no failing verdict; elsewhere the run is kept
+            if label == "default" and book.path.read_bytes() != before:
+                return None, [], "it was changed while it ran: run it again"
             return done, _install(project, label, book, done.notebook, Path(staging)), message
 
     pool = ThreadPoolExecutor(jobs)
@@ -223,7 +226,8 @@ def _conclude(project, label, notebooks, manifest, failures, seeds):
     from .tables import ledgers
 
     books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
-    left = set(failures) if label == "default" else set()  # what failed there was not put in place
+    # What was not put in place: at default sizes all that failed, elsewhere what came to no end
+    left = {name for name, message in failures.items() if label == "default" or not message.startswith(_FAIL)}
     shown = [books[book.name] for book in notebooks if book.name in set(books) & set(manifest.entries) - left]
     lines = [("notebook", *HEAD)]
     lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]

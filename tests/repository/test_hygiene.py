@@ -18,7 +18,7 @@ PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PRESETS = tomllib.loads((ROOT / "notebooks/presets.toml").read_text(encoding="utf-8"))
 FORBIDDEN = {
     "object representation": r"<[\w.]+( object)?( at)? 0x[0-9a-f]+>|<[\w.]*(Axes|Figure|Line2D|Text|module)\b[^>]*>",
-    "path": r"(?<![\w/:.])/(home|root|tmp|work|usr|Users|private)/|[A-Za-z]:\\\\Users",
+    "path": r"(?<![\w/:.])/(home|root|tmp|work|usr|Users|private)/|[A-Za-z]:\\Users",
     "file name": r"\.(png|pdf|npz|json|gif)\b|\bfigures/",
     "timing": r"\b(Wall time|CPU times|it/s)\b",
 }

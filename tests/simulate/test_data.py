@@ -66,6 +66,8 @@ def test_a_sampler_may_bring_its_own_labels():
     np.testing.assert_array_equal(now.y3, now.X3[:, 0] ** 3)
     assert examine(data)
     assert not examine(Sampler(gaussian, 20))
+    with pytest.raises(ValueError, match=r"data: must be simulate\.data\.Rows"):
+        examine(np.ones((30, 20)))
     with pytest.raises(ValueError, match="redraws = 2: own labels"):
         simulate.losses(P, 1.0, data=data, test_size=9, redraws=2)
 

@@ -166,6 +166,8 @@ def examine(data) -> bool:
     """
     if isinstance(data, Rows):
         X, y = data.X, data.y
+    elif not isinstance(data, Sampler):
+        raise ValueError(f"data: must be simulate.data.Rows(X, y) or simulate.data.Sampler, not {type(data).__name__}")
     else:
         ((X, y),) = data.samples(np.random.default_rng(0), [max(1000, 4 * data.d)])
     found = beyond(X, y)

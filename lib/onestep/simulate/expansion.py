@@ -100,7 +100,7 @@ def terms(p: Problem, projection, a, eta, order, growth=0.0):
         become E (x + √γ h)^k over h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where
         r_i² = 1 + η² a_i² growth is the squared length that row i of W has apart from β. Not for the sum of the series.
 
-    Raises ArithmeticError if no polynomial of degree 60 comes within 1e-6 of the series.
+    Raises ArithmeticError if the series has no polynomial of degree 60 whose last coefficients are negligible.
     """
     if order == inf:
         return _series(p, projection, a, eta)

@@ -117,6 +117,8 @@ def _name(value):
 
 def _written(function):
     """The name of a function of this session: its text and what its globals, free variables and defaults stand for."""
+    if function.__name__ == "<lambda>":
+        raise TypeError("two of them on one line have the same text")
     codes, used = [function.__code__], set()
     for code in codes:
         used |= {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}

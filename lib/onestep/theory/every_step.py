@@ -231,22 +231,24 @@ class Best:
 def best_step(p, largest=None, **options):
     """The step size in [0, largest] with the smallest predicted test error; a `Best`.
 
-    largest : defaults to 3√n; steps of order √n are the largest the theory covers, so a minimum there is no optimum.
+    largest : defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the
+        theory covers, so a minimum there is no optimum.
     options : as for `uniform`.
     """
-    checks.problem(p)
-    largest = 3 * sqrt(p.n) if largest is None else checks.number("largest", largest, above=0)
+    if largest is None:
+        largest = min(3 * sqrt(checks.problem(p).n), 0.999 * _HEAVIEST / family(p, **options).strength)
+    largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    family, (_, solution) = _resolved(p, largest, **options)
+    found, (_, solution) = _resolved(p, largest, **options)
 
     def test(eta):
         nonlocal solution
-        (_, error, *_), solution = family.evaluate(eta, solution)
+        (_, error, *_), solution = found.evaluate(eta, solution)
         return error
 
     eta = _least(grid[::-1], test)
-    found = uniform(p, eta, **options)
-    return Best(eta, p.ridge, float(found.train), float(found.test), bool(eta > 0.99 * largest))
+    best = uniform(p, eta, **options)
+    return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
 def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):

@@ -113,12 +113,14 @@ class Minimum:
 
 
 def minimum(teacher, ridge):
-    """The `Minimum` at λ = ridge, a number or an array.
+    """The `Minimum` at λ = ridge >= 0, a number or an array. Raises ValueError for a negative λ.
 
     Moving each w⋆_k by δ_k/a⋆_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by qᵀδ, q_k = sign(a⋆_k) w⋆_k.
     With G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
     """
     ridge, V = np.asarray(ridge, float), teacher.directions
+    if not np.all(ridge >= 0):
+        raise ValueError(f"ridge = {ridge}: must be >= 0")
     move = pull(teacher) / 2
     along = np.sum(move * V, axis=1, keepdims=True)
     cost = np.sign(teacher.weights) @ along[:, 0]  # qᵀδ, per λ

@@ -14,7 +14,6 @@ from .notebook import UserError
 from .project import Manifest, only_run, update_tables, write_atomically
 
 PRESETS = ("quick", "default", "large")
-_FAIL = "these verdicts fail:"
 
 
 def run(project, wanted=(), preset="default", settings=None, scheduler=None):
@@ -26,7 +25,7 @@ def run(project, wanted=(), preset="default", settings=None, scheduler=None):
     """
     settings = settings or {}
     label = "custom" if settings else preset
-    notebooks, manifest, failures = _current(project, wanted, preset, settings, label, scheduler)
+    notebooks, manifest, keys, failures = _current(project, wanted, preset, settings, label, scheduler)
     if label == "large":
         from . import precise
 
@@ -35,7 +34,7 @@ def run(project, wanted=(), preset="default", settings=None, scheduler=None):
     seeds = {
         book.name[:2]: (book.parameters | overrides.get(book.name, {}) | settings).get("seed") for book in notebooks
     }
-    return _conclude(project, label, notebooks, manifest, failures, seeds)
+    return _conclude(project, label, notebooks, manifest, keys, failures, seeds)
 
 
 def run_seeds(project, roots, wanted=(), preset="default"):
@@ -51,7 +50,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     for root in roots:
         print(f"root {root}", flush=True)
         label = f"seeds/{root}"
-        notebooks, _, failures = _current(project, wanted, preset, {"seed": root}, label)
+        notebooks, *_, failures = _current(project, wanted, preset, {"seed": root}, label)
         failed |= {(root, name): message for name, message in failures.items()}
         for book in ledgers(project.outputs(label)[1]):
             if book["notebook"] not in failures:
@@ -64,7 +63,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
 
 
 def _current(project, wanted, preset, settings, label, scheduler=None):
-    """Execute what is not current; the notebooks asked for, the manifest, and what went wrong by notebook."""
+    """Execute what is not current; the notebooks asked for, the manifest, their keys in it, and what went wrong."""
     if preset not in PRESETS:
         raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     notebooks = project.notebooks(wanted)
@@ -85,7 +84,7 @@ def _current(project, wanted, preset, settings, label, scheduler=None):
         if preset == "large":  # hours of replicates: a run that is killed goes on where it was
             kernel["ONESTEP_KEEP"] = str(project.build / "replicates")
         failures = _execute(project, label, preset, stale, overrides, keys, manifest, kernel) if stale else {}
-    return notebooks, manifest, _kept_failures(project, label, notebooks, failures) | failures
+    return notebooks, manifest, keys, _kept_failures(project, label, notebooks, failures) | failures
 
 
 def _answers(scheduler):
@@ -108,7 +107,7 @@ def _kept_failures(project, label, notebooks, failures):
 
 def verdicts_fail(rows):
     """The message for a notebook whose rows, in words, are not as they should be."""
-    return "\n  ".join([_FAIL, *rows])
+    return "\n  ".join(["these verdicts fail:", *rows])
 
 
 def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
@@ -219,16 +218,14 @@ def _unchanged(old, new):
     return old.exists() and old.read_bytes() == new.read_bytes()
 
 
-def _conclude(project, label, notebooks, manifest, failures, seeds):
+def _conclude(project, label, notebooks, manifest, keys, failures, seeds):
     """Print cost, seeds and verdicts of the notebooks; bring the README up to date; return the exit status."""
     from onestep.report import HEAD, cells, plain_table
 
     from .tables import ledgers
 
     books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
-    # What was not put in place: at default sizes all that failed, elsewhere what came to no end
-    left = {name for name, message in failures.items() if label == "default" or not message.startswith(_FAIL)}
-    shown = [books[book.name] for book in notebooks if book.name in set(books) & set(manifest.entries) - left]
+    shown = [books[book.name] for book in notebooks if manifest.holds(book.name, keys[book.name])]
     lines = [("notebook", *HEAD)]
     lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
     print(plain_table(lines))

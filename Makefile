@@ -20,10 +20,10 @@ export MALLOC_ARENA_MAX = 1
 .PHONY: help figures test unit seeds notebooks bench lint format lock site site-test clean venv
 
 help:
-	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=07] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
+	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=14] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, a minute and a half"
-	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=07]"
+	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=14]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library and write benchmarks/README.md, some minutes on an idle machine"
 	@echo "make lint        check style; make format mends it"

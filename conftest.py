@@ -11,8 +11,8 @@ RELATIVE = 1e-6  # for numbers with a decimal point or an exponent; whole number
 # In these cells descents of thousands of steps amplify the last bits of a product, where processors differ (seen: AMD,
 # Intel): their numbers, counts of successes among them, agree within SHARE. Words, and so verdicts, must be the same.
 AMPLIFIED = {
-    "15_what_each_part_is_for": ("table", "cancel", "control"),
-    "18_harder_teachers": ("hard-table", "random-table", "control"),
+    "43_what_each_part_is_for": ("table", "cancel", "control"),
+    "44_harder_teachers": ("hard-table", "random-table", "control"),
 }
 SHARE = 0.5
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")

@@ -20,7 +20,7 @@ from onestep.report import markdown_table
 from runner.project import write_atomically
 
 HERE = Path(__file__).resolve().parent
-PROFILED = "07_test_error_gains"
+PROFILED = "14_test_error_gains"
 
 
 def page(machine, ratios, growth, calls, runner, profile):

@@ -13,7 +13,7 @@ _PLACEHOLDER = re.compile(r"\{\{ *(.+?) *\}\}")
 
 
 def linked(text, names):
-    """Markdown whose mentions of notebooks ("notebooks 06 and 07", "**06_staircase**") and arXiv numbers are links.
+    """Markdown whose mentions of notebooks ("notebooks 13 and 14", "**13_staircase**") and arXiv numbers are links.
 
     names : the notebooks' names; a number that none of them begins with stays text.
     """

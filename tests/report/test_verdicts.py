@@ -173,7 +173,7 @@ def test_bad_claims_are_refused(verdicts, options, message):
 
 
 def test_other_refusals(verdicts):
-    with pytest.raises(ValueError, match="07_gains"):
+    with pytest.raises(ValueError, match="14_gains"):
         report.Verdicts("Gains", claim="", source="")
     verdicts.agrees("fact", 1.0, Estimate(1.0, 0.1))
     with pytest.raises(ValueError, match="already"):

@@ -57,7 +57,7 @@ def mishaps(events):
 
 BROKEN = """<!doctype html><title>x</title><body style="background: #fff"><article>
 <p style="color: #999">too faint to read</p><p>raw $x^2$ and | a | b |</p><p>| a | b |</p>
-<img src="gone.png" alt="07_gains"><a href="#x"></a><span class="math">\\(y\\)</span><p style="width: 3000px">wide
+<img src="gone.png" alt="14_gains"><a href="#x"></a><span class="math">\\(y\\)</span><p style="width: 3000px">wide
 <div style="width: 100px; overflow: auto"><table style="width: 900px"><tr><td>cell</td></tr></table></div></article>
 <script src="https://example.org/x.js"></script><script>console.error("oh"); missing()</script>"""
 

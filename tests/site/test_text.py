@@ -8,24 +8,24 @@ import pytest
 from website import text
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["06_staircase", "07_gains"]
+NAMES = ["13_staircase", "14_gains"]
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("see notebook 07.", "see [notebook 07](/notebooks/07_gains.md)."),
-        ("Notebook 06_staircase says", "[Notebook 06_staircase](/notebooks/06_staircase.md) says"),
-        ("**06_staircase**", "[**06_staircase**](/notebooks/06_staircase.md)"),
+        ("see notebook 14.", "see [notebook 14](/notebooks/14_gains.md)."),
+        ("Notebook 13_staircase says", "[Notebook 13_staircase](/notebooks/13_staircase.md) says"),
+        ("**13_staircase**", "[**13_staircase**](/notebooks/13_staircase.md)"),
         (
-            "notebooks 06, 07 and 42",
-            "notebooks [06](/notebooks/06_staircase.md), [07](/notebooks/07_gains.md) and 42",
+            "notebooks 13, 14 and 92",
+            "notebooks [13](/notebooks/13_staircase.md), [14](/notebooks/14_gains.md) and 92",
         ),
-        ("notebook 06, 0.5 and 07.5", "[notebook 06](/notebooks/06_staircase.md), 0.5 and 07.5"),
-        ("notebook 42", "notebook 42"),
-        ("[notebook 06](x.md) stays", "[notebook 06](x.md) stays"),
-        ("`notebook 06` and $arXiv 2310.07891$", "`notebook 06` and $arXiv 2310.07891$"),
-        ("```\nnotebook 06\n```\nnotebook 06", "```\nnotebook 06\n```\n[notebook 06](/notebooks/06_staircase.md)"),
+        ("notebook 13, 0.5 and 14.5", "[notebook 13](/notebooks/13_staircase.md), 0.5 and 14.5"),
+        ("notebook 92", "notebook 92"),
+        ("[notebook 13](x.md) stays", "[notebook 13](x.md) stays"),
+        ("`notebook 13` and $arXiv 2310.07891$", "`notebook 13` and $arXiv 2310.07891$"),
+        ("```\nnotebook 13\n```\nnotebook 13", "```\nnotebook 13\n```\n[notebook 13](/notebooks/13_staircase.md)"),
         ("arXiv:2310.07891", "[arXiv 2310.07891](https://arxiv.org/abs/2310.07891)"),
         ("https://example.org/arXiv:2310.07891", "https://example.org/arXiv:2310.07891"),
     ],

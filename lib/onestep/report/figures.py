@@ -63,7 +63,7 @@ def save(fig, name, finding, **arrays):
     Parameters
     ----------
     fig : matplotlib Figure; closed afterwards
-    name : the notebook's two-digit number, an underscore, and words in lower case: "07_gains"
+    name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains"
     finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery
     arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
         do not change with the last bits of another machine's arithmetic.

@@ -38,7 +38,7 @@ def show(data):
 
 def check_name(name):
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"the name must be two digits, an underscore and lower-case words (07_gains), not {name!r}")
+        raise ValueError(f"the name must be two digits, an underscore and lower-case words (14_gains), not {name!r}")
 
 
 def rounded(x, significant=6):

@@ -30,7 +30,7 @@ class Verdicts:
 
     Parameters
     ----------
-    notebook : the notebook's name, "07_test_error_gains"
+    notebook : the notebook's name, "14_test_error_gains"
     claim : the claim in a few words, with its number: "C9: ..."
     source : where the claim is made
 

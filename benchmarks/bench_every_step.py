@@ -31,7 +31,7 @@ def straight(p, eta):
 def rows(p=PROBLEM, points=49):
     """Lines under `timing.HEAD`."""
     eta = np.concatenate([[0.0], p.n ** np.linspace(0.0, 0.5, points)])
-    ours, curve = timed(lambda: theory.every_step.uniform(p, eta))
+    ours, curve = timed(lambda: theory.every_step.fixed_point(p, eta))
     theirs, plain = timed(lambda: straight(p, eta))
     np.testing.assert_allclose(curve.train, plain, rtol=3e-4)  # quadrature and interpolation
     simulated, _ = timed(lambda: simulate.losses(p, eta, trials=1, jobs=1))

@@ -106,7 +106,7 @@ def described(number):
 def predicted(number):
     """Columns of the theory for one problem."""
     found = theory.losses(*problem(number))
-    fluctuation = found.error.train / CONSTANT["train"], found.error.test / CONSTANT["test"]
+    fluctuation = found.rel_std.train / CONSTANT["train"], found.rel_std.test / CONSTANT["test"]
     values = np.transpose([found.train, found.test, *fluctuation])
     return [{name: f"{x:.5g}" for name, x in zip(PREDICTED, row, strict=True)} for row in values]
 

@@ -80,7 +80,7 @@ def test_predictions_alone_need_no_memory(tmp_path):
     assert found.simulated is None
     assert told == ["predicting"]
     assert "simulated" not in str(found)
-    worst = 100 * found.predicted.error.test.max()
+    worst = 100 * found.predicted.rel_std.test.max()
     assert f"test error {worst:.2g} %" in str(found)
     found.save(tmp_path)
     assert len(found.figure().axes[1].containers) == 0

@@ -1,7 +1,7 @@
 // Tables and long cells on narrow screens; without this script pages scroll sideways where they are too wide.
 
 (() => {
-  const VERDICTS = { holds: "good", consistent: "good", "fails, as it must": "good" };
+  const VERDICTS = { holds: "good", consistent: "good", "control rejected": "good" };
 
   /** Tell each cell the name of its column, and verdicts their colour. */
   function label(table) {

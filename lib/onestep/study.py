@@ -83,8 +83,8 @@ class Study:
             + beyond * step.at_bound,
             f"best ridge at that step: {report.digits(ridge.ridge, 3)}, "
             f"predicted test error {report.digits(ridge.test)}" + beyond * ridge.at_bound,
-            f"error to expect of the predictions: training loss {100 * self.predicted.error.train.max():.2g} %, "
-            f"test error {100 * self.predicted.error.test.max():.2g} %",
+            f"error to expect of the predictions: training loss {100 * self.predicted.rel_std.train.max():.2g} %, "
+            f"test error {100 * self.predicted.rel_std.test.max():.2g} %",
         ]
         if outside := theory.every_step.uncalibrated(self.p):
             said.append(f"these errors were not calibrated for {'; '.join(outside)}")
@@ -185,7 +185,7 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
 
 
 def _part(losses, part):
-    error = theory.every_step.Error(losses.error.train[part], losses.error.test[part])
+    error = theory.every_step.Error(losses.rel_std.train[part], losses.rel_std.test[part])
     return theory.every_step.Losses(losses.train[part], losses.test[part], losses.residual[part], error)
 
 

@@ -198,7 +198,7 @@ def test_ledger_is_written_and_the_table_shown(verdicts, folder, monkeypatch, ca
     book = ledger(folder)
     assert book["parameters"] == {"n": 100}
     assert book["figures"] == {"07_picture": "A line that rises."}
-    assert [row["verdict"] for row in book["rows"]] == ["holds", "fails, as it must"]
+    assert [row["verdict"] for row in book["rows"]] == ["holds", "control rejected"]
     assert [row["kind"] for row in book["rows"]] == ["agreement", "control"]
     assert book["rows"][0]["resolution"] == pytest.approx(0.02 * stats.t.isf(LEVEL / 2, 60), rel=0.05)
 

@@ -68,7 +68,7 @@ def test_twins_bear_one_name():
     theory, simulate = (
         {path.stem for path in (LIBRARY / "onestep" / wing).glob("*.py")} for wing in sorted(WINGS)[::-1]
     )
-    measured_alone = {"averages", "data", "kept", "network", "replicates", "svd", "variates"}
+    measured_alone = {"averages", "data", "checkpoint", "network", "replicates", "svd", "control_variates"}
     predicted_alone = {"bulks", "covariance", "equivalent", "first_batch", "quadrature", "units"}
     assert simulate - measured_alone == theory - predicted_alone
 

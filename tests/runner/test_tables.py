@@ -24,7 +24,7 @@ def test_results_table_shows_headlines_or_the_first_three_measurements(book):
     lines = tables.results_table([book]).splitlines()
     assert len(lines) == 4
     assert "| row 3 | 1.000 | 1.000 ± 0.010 | 4.1 % | holds |" in lines[2]
-    assert "control: row 3: \\|broken\\| | 2.000 | 1.000 ± 0.010 |  | fails, as it must |" in lines[3]
+    assert "control: row 3: \\|broken\\| | 2.000 | 1.000 ± 0.010 |  | control rejected |" in lines[3]
 
 
 def test_the_full_table_has_every_row_with_its_kind_in_words(book):

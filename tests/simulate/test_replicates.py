@@ -61,7 +61,7 @@ DRAWS = {
     "weights": partial(simulate.spectra.weights, P, [2.0]),
     "weight_spectrum": partial(simulate.spectra.weight_spectrum, P, 2.0),
     "features": partial(simulate.spectra.features, P, [2.0], 2),
-    "kernel_ridge": partial(simulate.rivals.kernel_ridge, P, simulate.rivals.RBF(), [0.1]),
+    "kernel_ridge": partial(simulate.baselines.kernel_ridge, P, simulate.baselines.RBF(), [0.1]),
     "one_step": partial(simulate.repeat, partial(simulate.directions.one_step, TARGET, 8, 50, 4)),
     "fresh_steps": partial(
         simulate.repeat, partial(simulate.directions.fresh_steps, TARGET, 8, 50, 4, 2, activation="tanh")

@@ -28,7 +28,7 @@ def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("output", ["negligible", "full"])
-def test_variates_have_mean_zero(layer, output):
+def test_control_variates_have_mean_zero(layer, output):
     p = WIDE.replace(first_layer=layer, initial_output=output)
     for run in (
         simulate.spectra.weights(p, [3.0], 400, seed=2),
@@ -39,7 +39,7 @@ def test_variates_have_mean_zero(layer, output):
         assert np.all(np.abs(known.value) < 4.5 * known.se + 1e-12)
 
 
-def test_variates_explain_most_of_a_spike():
+def test_control_variates_explain_most_of_a_spike():
     p = WIDE.replace(n=400, d=120, N=100)
     weights, features = (
         simulate.spectra.weights(p, [8.0], 120, seed=5),

@@ -107,7 +107,7 @@ def test_redraws_average_replicates_that_share_the_first_layer_and_the_second_in
         losses.append([simulate.ridge(F, now.y2, P.ridge)[1] for F in (F0, F1)])
         assert np.linalg.norm(now.beta_star) == pytest.approx(1)
     np.testing.assert_allclose(got.train[0], np.mean(losses, axis=0), rtol=1e-8)
-    known = [simulate.variates.variates(P, now, now.y2[:, None]) for now in draws]
+    known = [simulate.control_variates.variates(P, now, now.y2[:, None]) for now in draws]
     np.testing.assert_allclose(got.variates[0], np.mean(known, axis=0))
 
 

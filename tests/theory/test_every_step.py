@@ -63,7 +63,7 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
     train, kappa = isotropic_by_damping(p, eta)
     push, h = (1 + kappa) ** 2, 1e-4
     up, down = (isotropic_by_damping(p, eta, omega_change=s * h, z_change=push)[0] for s in (1, -1))
-    found = theory.every_step.uniform(p, eta, step_noise="isotropic")
+    found = theory.every_step.fixed_point(p, eta, step_noise="isotropic")
     assert found.train == pytest.approx(train, rel=2e-4)
     assert found.test == pytest.approx((up - down) / (2 * h), rel=2e-4)
 
@@ -105,7 +105,10 @@ def test_small_steps_give_the_spiked_curve(activation, layer, output):
     p = Problem(10**9, 3 * 10**8, 5 * 10**8, 0.01, activation, (0.0, 1.0, 0.7), 0.5, layer, output)
     eta = np.array([0.0, 1.0, 10.0, 30.0])
     np.testing.assert_allclose(
-        drops(theory.every_step.uniform(p, eta)), drops(theory.losses(p, eta, method="spiked")), rtol=1e-3, atol=1e-6
+        drops(theory.every_step.fixed_point(p, eta)),
+        drops(theory.losses(p, eta, method="spiked")),
+        rtol=1e-3,
+        atol=1e-6,
     )
 
 
@@ -119,7 +122,7 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
     kappa = p.phi * p.label_power * (f.slope_second_moment - f.linear**2) / (f.linear**2 * p.D)
     share = 3 / (2 + (1 + kappa) ** 2)
     expected = [x + share * (y - x) for x, y in ((first.train, gain.train), (first.test, gain.test))]
-    found = drops(theory.every_step.uniform(p, np.array([0.0, 1e20**alpha])))[:, 0]
+    found = drops(theory.every_step.fixed_point(p, np.array([0.0, 1e20**alpha])))[:, 0]
     np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
@@ -128,7 +131,7 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
 def test_threshold_of_the_second_spike(width, layer):
     p = Problem(10**24, 3 * 10**23, int(width * 10**24), 0.05, teacher=(0.0, 1.0, 0.7), first_layer=layer)
     edge = theory.boundary(p, 2, growing_rows=True)
-    found = drops(theory.every_step.uniform(p, np.array([0.0, 1e24**0.25])))[:, 0]
+    found = drops(theory.every_step.fixed_point(p, np.array([0.0, 1e24**0.25])))[:, 0]
     np.testing.assert_allclose(found, [edge.train, edge.test], rtol=1e-3)
 
 
@@ -137,13 +140,13 @@ def test_signs_of_activation_input_and_teacher_do_not_matter(output):
     sigma = np.array([0.0, 1.0, 0.5, 0.2])
     parity = np.array([1, -1, 1, -1])
     p = Problem(800, 240, 400, 0.05, tuple(sigma), (0.0, 1.0, 0.6), 0.2, initial_output=output)
-    expected = theory.every_step.uniform(p, [5.0, 20.0])
+    expected = theory.every_step.fixed_point(p, [5.0, 20.0])
     for changes in (
         {"activation": tuple(-sigma)},
         {"activation": tuple(sigma * parity)},
         {"teacher": (0.0, -1.0, 0.6)},
     ):
-        found = theory.every_step.uniform(p.replace(**changes), [5.0, 20.0])
+        found = theory.every_step.fixed_point(p.replace(**changes), [5.0, 20.0])
         np.testing.assert_allclose(found.train, expected.train, rtol=1e-6)
         np.testing.assert_allclose(found.test, expected.test, rtol=1e-6)
 
@@ -161,7 +164,7 @@ BATTERY = [
 def test_against_simulation(p):
     # 3 standard errors, 2 % and a finite-size allowance of 10/n of the loss, about twice the drift seen from n to 2n
     eta = np.concatenate([[0.0], float(p.n) ** np.array([0.1, 0.25, 0.4])])
-    found, ran = theory.every_step.uniform(p, eta), simulate.losses(p, eta, trials=40, seed=5, jobs=1)
+    found, ran = theory.every_step.fixed_point(p, eta), simulate.losses(p, eta, trials=40, seed=5, jobs=1)
     predicted = drops(found)
     for row, loss, sample in ((0, found.train[0], ran.train), (1, found.test[0], ran.test)):
         drop = sample[:, :1] - sample[:, 1:]
@@ -207,10 +210,10 @@ def test_readout_laws_meet_and_differ():
     quantiles = stats.norm.ppf((np.arange(400) + 0.5) / 400)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
-    gaussian, many = theory.every_step.uniform(P2, eta), theory.every_step.uniform(P2, eta, readout=quantiles)
+    gaussian, many = theory.every_step.fixed_point(P2, eta), theory.every_step.fixed_point(P2, eta, readout=quantiles)
     np.testing.assert_allclose(many.train, gaussian.train, rtol=2e-3)
     np.testing.assert_allclose(many.test, gaussian.test, rtol=2e-3)
-    assert np.all(np.abs(theory.every_step.uniform(P2, eta, readout=[1.0]).test / gaussian.test - 1) > 0.02)
+    assert np.all(np.abs(theory.every_step.fixed_point(P2, eta, readout=[1.0]).test / gaussian.test - 1) > 0.02)
 
 
 def test_one_value_readout_against_a_simulation_that_redraws_everything():
@@ -219,9 +222,9 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
     ran = simulate.losses(p, eta, trials=40, seed=8, jobs=1, readout=[1.0], step_samples=first)
     losses = np.stack([ran.train, ran.test], axis=1)
     se = losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
-    found = theory.every_step.uniform(p, eta, readout=[1.0], step_samples=first)
+    found = theory.every_step.fixed_point(p, eta, readout=[1.0], step_samples=first)
     assert np.all(np.abs(losses.mean(axis=0) - [found.train, found.test]) < 3 * se + 0.02 * losses.mean(axis=0))
-    blind = theory.every_step.uniform(p, eta, readout=[-1.0], step_samples=p.n)
+    blind = theory.every_step.fixed_point(p, eta, readout=[-1.0], step_samples=p.n)
     assert abs(losses.mean(axis=0)[1] - blind.test) > 5 * se[1]
 
 
@@ -250,17 +253,17 @@ def test_shapes_and_residuals():
     learned = theory.learned(P2, [3.0, 0.0, 20.0], 2)
     assert learned.shape == (3, 3)
     np.testing.assert_allclose(learned[2], theory.learned(P2, 20.0, 4)[:3], rtol=1e-6, atol=1e-9)
-    curve = theory.every_step.uniform(P1, [0.0, 3.0, 1.0])
-    single = theory.every_step.uniform(P1, 3.0)
+    curve = theory.every_step.fixed_point(P1, [0.0, 3.0, 1.0])
+    single = theory.every_step.fixed_point(P1, 3.0)
     assert curve.train.shape == curve.test.shape == curve.residual.shape == (3,)
     assert np.ndim(single.train) == 0
     assert curve.test[1] == pytest.approx(single.test, rel=1e-9)
     assert np.all(curve.residual < 1e-9)
-    assert curve.error.train.shape == curve.error.test.shape == (3,)
-    assert curve.error.test[1] == pytest.approx(float(single.error.test), rel=1e-6)
-    through = theory.losses(P1, np.array([3.0]), method="uniform")
+    assert curve.rel_std.train.shape == curve.rel_std.test.shape == (3,)
+    assert curve.rel_std.test[1] == pytest.approx(float(single.rel_std.test), rel=1e-6)
+    through = theory.losses(P1, np.array([3.0]), method="fixed_point")
     assert through.test[0] == pytest.approx(float(single.test), rel=1e-12)
-    same = theory.every_step.uniform(P1, 3.0, step_samples=P1.n)
+    same = theory.every_step.fixed_point(P1, 3.0, step_samples=P1.n)
     assert same.test == pytest.approx(single.test, rel=1e-12)
 
 
@@ -283,13 +286,13 @@ def test_shapes_and_residuals():
 )
 def test_bad_input_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        theory.every_step.uniform(**({"p": P1, "eta": 1.0} | changes))
+        theory.every_step.fixed_point(**({"p": P1, "eta": 1.0} | changes))
 
 
 def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.every_step, "_QUADRATURE", 1e-16)
     with pytest.raises(ArithmeticError, match="quadrature nodes"):
-        theory.every_step.uniform(P1, 5.0)
+        theory.every_step.fixed_point(P1, 5.0)
     monkeypatch.setattr(theory.every_step, "_TOLERANCE", 0.0)
     with pytest.raises(ArithmeticError, match="did not converge"):
         theory.every_step.family(P1).evaluate(0.0)
@@ -309,14 +312,14 @@ def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
 
 def test_best_step_and_ridge_beat_their_neighbours():
     best = theory.every_step.best_step(P1)
-    around = theory.every_step.uniform(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
+    around = theory.every_step.fixed_point(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
     assert np.argmin(around) == 2
     assert best.test == pytest.approx(around[2], rel=1e-6)
     assert not best.at_bound
     assert theory.every_step.best_step(P1, largest=best.eta / 4).at_bound
     assert theory.every_step.best_ridge(P1, best.eta, smallest=1e-6, largest=1e-4).at_bound
     ridge = theory.every_step.best_ridge(P1, best.eta)
-    others = [theory.every_step.uniform(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
+    others = [theory.every_step.fixed_point(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
     assert ridge.test < min(others)
     assert ridge.test <= best.test
     with pytest.raises(ValueError, match="largest"):
@@ -327,7 +330,7 @@ def test_best_step_and_ridge_beat_their_neighbours():
 
 def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
     small, large, cubic = (
-        theory.losses(p, 5.0).error for p in (P1, P1.scaled(10**4), P1.replace(activation=(0.0, 1.0, 0.3, 0.3)))
+        theory.losses(p, 5.0).rel_std for p in (P1, P1.scaled(10**4), P1.replace(activation=(0.0, 1.0, 0.3, 0.3)))
     )
     for loss in ("train", "test"):
         assert 0 < getattr(large, loss) < 0.15 * getattr(small, loss) < 1e-3 < getattr(cubic, loss) < 0.1
@@ -349,21 +352,21 @@ def test_the_best_ridge_is_found_on_either_side_of_the_grids_best():
 
 def test_one_door_takes_the_method_that_is_right_there():
     eta = [0.0, 0.8 * np.sqrt(P1.N)]
-    np.testing.assert_array_equal(theory.losses(P1, eta).test, theory.every_step.uniform(P1, eta).test)
+    np.testing.assert_array_equal(theory.losses(P1, eta).test, theory.every_step.fixed_point(P1, eta).test)
     huge = P2.scaled(10**30)
     far = 1e30**0.3
     assert theory.losses(huge, far).test == theory.staircase.spiked(huge, far, growing_rows=True).test
     assert theory.losses(huge, far, method="spiked").test == theory.staircase.spiked(huge, far).test
     assert theory.losses(huge, far, growing_rows=False).test == theory.staircase.spiked(huge, far).test
-    assert np.isnan(theory.losses(huge, [0.0, far]).error.test).tolist() == [True, True]
+    assert np.isnan(theory.losses(huge, [0.0, far]).rel_std.test).tolist() == [True, True]
     one = theory.losses(P1, 3.0, readout=[1.0], step_samples=4000, step_noise="isotropic")
-    assert one == theory.every_step.uniform(P1, 3.0, [1.0], 4000, "isotropic")
+    assert one == theory.every_step.fixed_point(P1, 3.0, [1.0], 4000, "isotropic")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "exact"}, "method = 'exact': must be one of uniform, spiked"),
+        ({"method": "exact"}, "method = 'exact': must be one of fixed_point, spiked"),
         ({"method": "spiked", "eta": 400.0}, r"eta = 400: .* s <= 0.25"),
         ({"method": "spiked", "readout": [1.0]}, "readout = .* cannot use it"),
         ({"method": "spiked", "step_samples": 10}, "step_samples = 10: .* cannot use it"),

@@ -22,7 +22,7 @@ ROWS = 250  # the rows that share it: an upper bound on those with noise, contro
 LEVEL = FALSE_ALARMS / ROWS
 CAP = 0.1  # largest allowance, as a share of the effect: what needs more is not tested by such a row
 HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "resolution", "verdict"]
-KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "control": "fails, as it must"}
+KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "control": "control rejected"}
 
 
 class Verdicts:

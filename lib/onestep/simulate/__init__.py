@@ -5,35 +5,35 @@ staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
 expansion        F against F_ℓ and against Gaussian features
 spectra          singular values and vectors of W and F
-rivals           kernel ridge regression
+baselines        kernel ridge regression
 directions       giant steps on targets with several directions
 threestage       training both layers, stage by stage, on the population or on samples
 landscape        plain gradient descent near the minimum, step by step
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
-variates         control variates: statistics of a draw with known means
-kept             replicates kept on disk through a long run
+control_variates control variates: statistics of a draw with known means
+checkpoint       replicates kept on disk through a long run
 data             own inputs: rows or a sampler to draw from
 svd              leading singular triplets without a dense decomposition
 """
 
 from . import (
     averages,
+    baselines,
+    checkpoint,
+    control_variates,
     data,
     directions,
     every_step,
     expansion,
-    kept,
     landscape,
     network,
     random_features,
-    rivals,
     spectra,
     staircase,
     svd,
     threestage,
-    variates,
 )
 from .every_step import Losses, losses, sweep
 from .network import (

@@ -18,10 +18,10 @@ from ..checks import steps, whole
 from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
+from .control_variates import variates
 from .data import examine
 from .network import blocks, draw, features, gradient, ridge
 from .replicates import repeat
-from .variates import variates
 
 
 @dataclass(frozen=True)

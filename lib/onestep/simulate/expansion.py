@@ -21,9 +21,9 @@ from ..checks import choice, number, steps, whole
 from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages, network, svd
+from .control_variates import variates
 from .every_step import Losses
 from .replicates import repeat
-from .variates import variates
 
 BASES = (*network.ROWS, "initial", "bulk", "gaussian")
 _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far below what is left of F - F_∞

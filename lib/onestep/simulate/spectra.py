@@ -16,10 +16,10 @@ from .. import checks
 from ..checks import number, steps, whole
 from ..problem import Problem
 from . import network
+from .control_variates import variates
 from .every_step import memory
 from .replicates import key, repeat
 from .svd import alignment, operator_norm, singular_triplets
-from .variates import variates
 
 _NORM = 1e-3  # relative residual of operator norms: their error is of its square
 

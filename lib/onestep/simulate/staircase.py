@@ -14,10 +14,10 @@ from ..checks import problem, whole
 from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages
+from .control_variates import variates
 from .every_step import Losses, memory
 from .network import direction, draw, gram_factor, redraw
 from .replicates import repeat
-from .variates import variates
 
 
 def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redraws=1, moments=False) -> Losses:

@@ -11,13 +11,14 @@ expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic 
 spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
 covariance       untrained network and first stair for Gaussian inputs of any covariance (without a twin)
-rivals           levels of linear regression and kernels
+baselines           levels of linear regression and kernels
 directions       what one giant step learns of several directions
 threestage       the first step's features, and the minimum that training both layers ends in
 landscape        its certificate, rates, stuck states and the count of signs
 """
 
 from . import (
+    baselines,
     bulks,
     covariance,
     directions,
@@ -28,7 +29,6 @@ from . import (
     landscape,
     quadrature,
     random_features,
-    rivals,
     spectra,
     staircase,
     threestage,

@@ -45,7 +45,7 @@ CALIBRATED = {
     "noise": (0.0, 1.0),
 }
 
-METHODS = ("uniform", "spiked")
+METHODS = ("fixed_point", "spiked")
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Losses:
 
     train : L_tr, the penalty included.  test : L_te, label noise included.
     residual : largest violation of the fixed point's equations (below 1e-9, else an error was raised); 0 for "spiked".
-    error : `Error` to expect of the prediction.
+    rel_std : `Error` to expect of the prediction.
     """
 
     train: np.ndarray
     test: np.ndarray
     residual: np.ndarray
-    error: Error
+    rel_std: Error
 
 
 def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=None, step_noise=None) -> Losses:
@@ -88,29 +88,31 @@ def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=No
     ----------
     p : Problem.
     eta : step size(s) >= 0, scalar or 1-D; the results have the same shape.
-    method : "uniform" is the fixed point that covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and
+    method : "fixed_point" is the fixed point that covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and
         N <= 1e26; "spiked" keeps finitely strong spikes beside untrained features, at any n, for steps with
-        c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "uniform" where N allows, else "spiked"
+        c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "fixed_point" where N allows, else "spiked"
         with growing rows.
     growing_rows : for "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
-    readout, step_samples, step_noise : for "uniform", see there.
+    readout, step_samples, step_noise : for "fixed_point", see there.
 
     Raises ValueError for bad input, a step or an option that the method does not cover, or c_1 = 0 (no spike forms);
     ArithmeticError when the fixed point or the quadrature does not converge.
     """
     checks.problem(p)
     if method is None:
-        method = "uniform" if p.N <= WIDEST else "spiked"
+        method = "fixed_point" if p.N <= WIDEST else "spiked"
         growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
     checks.choice("method", method, METHODS)
     options = {"readout": readout, "step_samples": step_samples, "step_noise": step_noise}
     options = {name: value for name, value in options.items() if value is not None}
-    if method == "uniform":
+    if method == "fixed_point":
         if growing_rows is not None:
-            raise ValueError(f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "uniform" has them anyway')
-        return uniform(p, eta, **options)
+            raise ValueError(
+                f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "fixed_point" has them anyway'
+            )
+        return fixed_point(p, eta, **options)
     for name, value in options.items():
-        raise ValueError(f'{name} = {value!r}: method="spiked" cannot use it; "uniform" can')
+        raise ValueError(f'{name} = {value!r}: method="spiked" cannot use it; "fixed_point" can')
     found = staircase.spiked(p, eta, bool(growing_rows))
     none = np.full(np.shape(found.train), np.nan)[()]
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
@@ -135,7 +137,7 @@ def uncalibrated(p):
     ]
 
 
-def uniform(p, eta, readout="gaussian", step_samples=None, step_noise="correlated") -> Losses:
+def fixed_point(p, eta, readout="gaussian", step_samples=None, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), from one fixed point.
 
     Parameters
@@ -194,13 +196,13 @@ def _over_batches(family, eta, losses, solutions):
 def learned(p, eta, degree, **options):
     """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂, k = 0..degree, after a step of size eta.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).   options : as for `uniform`.
+    eta : step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).   options : as for `fixed_point`.
 
     Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the
     fit: that is the derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample
     left out.
 
-    Raises as `uniform`, and ValueError for a degree that is no whole number >= 0.
+    Raises as `fixed_point`, and ValueError for a degree that is no whole number >= 0.
     """
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
     flat = np.atleast_1d(eta)
@@ -233,7 +235,7 @@ def best_step(p, largest=None, **options):
 
     largest : defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the
         theory covers, so a minimum there is no optimum.
-    options : as for `uniform`.
+    options : as for `fixed_point`.
     """
     if largest is None:
         largest = min(3 * sqrt(checks.problem(p).n), 0.999 * _HEAVIEST / family(p, **options).strength)
@@ -247,7 +249,7 @@ def best_step(p, largest=None, **options):
         return error
 
     eta = _least(grid[::-1], test)
-    best = uniform(p, eta, **options)
+    best = fixed_point(p, eta, **options)
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
@@ -265,7 +267,7 @@ def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
         return error
 
     ridge = float(np.exp(_least(np.linspace(np.log(smallest), np.log(largest), 15), test)))
-    found = uniform(p.replace(ridge=ridge), eta, **options)
+    found = fixed_point(p.replace(ridge=ridge), eta, **options)
     at_bound = not 1.01 * smallest < ridge < 0.99 * largest
     return Best(eta, ridge, float(found.train), float(found.test), at_bound)
 

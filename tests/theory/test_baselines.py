@@ -22,45 +22,45 @@ def test_linear_ridge_is_the_best_penalty_on_explicit_matrices(samples, least):
     found = optimize.minimize_scalar(
         lambda x: ridge_error(P, samples, least + np.exp(x)), bounds=(-12, 5), method="bounded"
     )
-    assert theory.rivals.linear_ridge(P, samples, least) == pytest.approx(found.fun, rel=0.01)
+    assert theory.baselines.linear_ridge(P, samples, least) == pytest.approx(found.fun, rel=0.01)
 
 
 def test_linear_ridge_agrees_with_the_random_features_limit_of_a_linear_network():
     p = Problem(n=1000, d=300, N=10**9, ridge=0.1, activation=(0, 1), teacher=(0, 1, 0.5), noise=0.5)
     ridges = np.geomspace(1e4, 1e8, 1001)  # features carry N/d times the power of x
     best = min(theory.untrained_limit(p.replace(ridge=float(ridge))).test for ridge in ridges)
-    assert theory.rivals.linear_ridge(p, p.n) == pytest.approx(best, rel=1e-4)
+    assert theory.baselines.linear_ridge(p, p.n) == pytest.approx(best, rel=1e-4)
 
 
 def test_linear_ridge_has_its_limits():
-    assert theory.rivals.linear_ridge(P, 10**9) == pytest.approx(theory.best_linear(P), rel=1e-6)
-    assert theory.rivals.linear_ridge(P, 1e-6) == pytest.approx(P.label_power, rel=1e-6)
+    assert theory.baselines.linear_ridge(P, 10**9) == pytest.approx(theory.best_linear(P), rel=1e-6)
+    assert theory.baselines.linear_ridge(P, 1e-6) == pytest.approx(P.label_power, rel=1e-6)
     quadratic = P.replace(teacher=(0, 0, 1))
-    assert theory.rivals.linear_ridge(quadratic, 800) == theory.best_linear(quadratic)
+    assert theory.baselines.linear_ridge(quadratic, 800) == theory.best_linear(quadratic)
 
 
 @pytest.mark.parametrize(
     ("kernel", "expected"),
     [
-        (simulate.rivals.Power(2), 1 / 2),
-        (simulate.rivals.Power(3), 4 / 3),
-        (simulate.rivals.RBF(1.0), np.e - 2),
-        (simulate.rivals.ArcCosine(), 1 - 2 / np.pi),
-        (simulate.rivals.ArcCosine(tangent=True), 1 - 1 / np.pi),
+        (simulate.baselines.Power(2), 1 / 2),
+        (simulate.baselines.Power(3), 4 / 3),
+        (simulate.baselines.RBF(1.0), np.e - 2),
+        (simulate.baselines.ArcCosine(), 1 - 2 / np.pi),
+        (simulate.baselines.ArcCosine(tangent=True), 1 - 1 / np.pi),
     ],
     ids=repr,
 )
 def test_implicit_ridge_of_known_kernels(kernel, expected):
-    assert theory.rivals.implicit_ridge(kernel.matrix) == pytest.approx(expected, rel=1e-5)
+    assert theory.baselines.implicit_ridge(kernel.matrix) == pytest.approx(expected, rel=1e-5)
 
 
 def test_kernel_ridge_tends_to_ridge_with_the_implicit_penalty():
-    kernel, gaps = simulate.rivals.Power(3), []
+    kernel, gaps = simulate.baselines.Power(3), []
     for d in (40, 160):
         p = Problem(n=3 * d, d=d, N=d, teacher=(0, 1), noise=0.5)
-        penalty = theory.rivals.implicit_ridge(kernel.matrix) * d / (2 * p.n)
-        measured = simulate.rivals.kernel_ridge(p, kernel, [1e-9], trials=1600 // d, seed=6).mean()
-        gaps.append(abs(measured - theory.rivals.linear_ridge(p, 2 * p.n, penalty)))
+        penalty = theory.baselines.implicit_ridge(kernel.matrix) * d / (2 * p.n)
+        measured = simulate.baselines.kernel_ridge(p, kernel, [1e-9], trials=1600 // d, seed=6).mean()
+        gaps.append(abs(measured - theory.baselines.linear_ridge(p, 2 * p.n, penalty)))
     assert gaps[1] < 0.02
     assert gaps[1] < gaps[0]
 
@@ -83,4 +83,4 @@ def test_the_conventions_of_ba_et_al_are_ours():
 @pytest.mark.parametrize(("samples", "least", "name"), [(0, 0.0, "samples"), (10, -1.0, "least")])
 def test_bad_arguments_are_named(samples, least, name):
     with pytest.raises(ValueError, match=name):
-        theory.rivals.linear_ridge(P, samples, least)
+        theory.baselines.linear_ridge(P, samples, least)

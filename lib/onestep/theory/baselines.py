@@ -37,7 +37,7 @@ def implicit_ridge(kernel):
     With n ~ d, kernel ridge regression is ridge regression on x: the curved part of f only adds this number to the
     penalty, in units in which ridge regression reads (XXᵀ/d + penalty)⁻¹y.
 
-    kernel : callable (X, Z) -> matrix, such as `simulate.rivals.RBF(1.0).matrix`.
+    kernel : callable (X, Z) -> matrix, such as `simulate.baselines.RBF(1.0).matrix`.
     """
     step = 1e-3
     cosines = np.array([1.0, 0.0, step, -step])

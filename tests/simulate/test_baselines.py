@@ -3,7 +3,7 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from onestep import Problem, simulate
-from onestep.simulate.rivals import RBF, ArcCosine, Power
+from onestep.simulate.baselines import RBF, ArcCosine, Power
 
 SMALL = Problem(n=20, d=6, N=5, teacher=(0, 1, 0.4, 0.2), noise=0.3)
 EXACT = [RBF(0.7), RBF(2.0), Power(2), Power(3)]
@@ -67,7 +67,7 @@ def test_kernels_have_their_formulas():
 @pytest.mark.parametrize("kernel", [*EXACT, ArcCosine()], ids=repr)
 def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
     penalties = np.array([0.003, 0.1])
-    errors = simulate.rivals.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=200_000)[0]
+    errors = simulate.baselines.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=200_000)[0]
     now, X, y, _ = both_samples(SMALL, 3)
     Z = simulate.key(99, 0).standard_normal((200_000, SMALL.d))
     for penalty, error in zip(penalties, errors, strict=True):
@@ -79,7 +79,7 @@ def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
 def test_the_control_variate_of_a_fresh_sample_takes_nothing_away():
     """A teacher with c⋆1 far from 1, and a test sample so large that any bias shows."""
     p = SMALL.replace(teacher=(0, 0.4, 0.5))
-    error = simulate.rivals.kernel_ridge(p, ArcCosine(), [0.05], trials=1, seed=3, test_size=40_000)[0, 0]
+    error = simulate.baselines.kernel_ridge(p, ArcCosine(), [0.05], trials=1, seed=3, test_size=40_000)[0, 0]
     now, X, y, _ = both_samples(p, 3)
     Z = simulate.key(98, 0).standard_normal((40_000, p.d))
     weights = np.linalg.solve(ArcCosine().matrix(X, X) + 0.05 * len(X) * np.eye(len(X)), y)
@@ -89,13 +89,13 @@ def test_the_control_variate_of_a_fresh_sample_takes_nothing_away():
 
 def test_a_quadratic_kernel_learns_a_quadratic():
     p = Problem(n=200, d=4, N=4, teacher=(0, 0, 1))
-    quadratic = simulate.rivals.kernel_ridge(p, Power(2), [1e-6], trials=2, seed=4)
+    quadratic = simulate.baselines.kernel_ridge(p, Power(2), [1e-6], trials=2, seed=4)
     assert quadratic.max() < 1e-3
 
 
 def test_results_depend_on_the_seed_and_not_on_the_jobs():
     def run(**options):
-        return simulate.rivals.kernel_ridge(SMALL, ArcCosine(), [0.1], trials=3, test_size=50, **options)
+        return simulate.baselines.kernel_ridge(SMALL, ArcCosine(), [0.1], trials=3, test_size=50, **options)
 
     np.testing.assert_array_equal(run(seed=1, jobs=1), run(seed=1, jobs=2))
     assert not np.allclose(run(seed=1), run(seed=2))
@@ -108,7 +108,7 @@ def test_results_depend_on_the_seed_and_not_on_the_jobs():
 def test_bad_arguments_are_named(argument, value):
     arguments = {"kernel": Power(2), "penalties": [0.1], argument: value}
     with pytest.raises(ValueError, match=argument):
-        simulate.rivals.kernel_ridge(SMALL, **arguments)
+        simulate.baselines.kernel_ridge(SMALL, **arguments)
 
 
 @pytest.mark.parametrize(("build", "argument"), [(lambda: RBF(0.0), "width"), (lambda: Power(4), "degree")])

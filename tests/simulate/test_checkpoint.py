@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onestep import Problem, hermite, simulate
-from onestep.simulate import kept
+from onestep.simulate import checkpoint
 
 P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
@@ -54,7 +54,7 @@ def test_anything_that_matters_is_in_the_key(monkeypatch, change):
 
 def test_a_changed_source_never_meets_old_results(monkeypatch):
     simulate.losses(P, 2.0, trials=1)
-    monkeypatch.setattr(kept, "_source", lambda: "another")
+    monkeypatch.setattr(checkpoint, "_source", lambda: "another")
     calls = count_draws(monkeypatch)
     simulate.losses(P, 2.0, trials=1)
     assert len(calls) == 1
@@ -62,12 +62,12 @@ def test_a_changed_source_never_meets_old_results(monkeypatch):
 
 @pytest.mark.parametrize("changed", ["hermite.py", "problem.py", "simulate/network.py", "theory/units.py"])
 def test_the_source_of_the_simulation_and_of_its_ground_is_in_the_key(tmp_path, monkeypatch, changed):
-    copy = shutil.copytree(Path(kept.__file__).parents[1], tmp_path / "onestep")
+    copy = shutil.copytree(Path(checkpoint.__file__).parents[1], tmp_path / "onestep")
 
     def identity():
-        spec = importlib.util.spec_from_file_location("onestep.kept_copy", copy / "simulate/kept.py")
+        spec = importlib.util.spec_from_file_location("onestep.checkpoint_copy", copy / "simulate/checkpoint.py")
         module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, "onestep.kept_copy", module)
+        monkeypatch.setitem(sys.modules, "onestep.checkpoint_copy", module)
         spec.loader.exec_module(module)
         return module.store(partial(simulate.sweep, P, np.ones(2)), 0).key
 
@@ -92,7 +92,7 @@ def test_damaged_and_foreign_files_are_computed_anew(monkeypatch, folder, damage
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_said_and_leaves_nothing_behind(folder):
-    store = kept.Store(folder, "key")
+    store = checkpoint.Store(folder, "key")
     store.save(0, 1.0)
     (path,) = folder.iterdir()
     path.unlink()
@@ -125,7 +125,7 @@ def test_what_is_made_outside_the_library_is_not_kept(folder):
     """Nothing in the key tells whether another module's function, or what it sees there, has changed."""
     simulate.repeat(outside, 2, 0)
     simulate.losses(P.replace(activation=hermite.Function(np.tanh, name="own")), 1.0, trials=1)
-    simulate.rivals.kernel_ridge(P, Flat(), [1.0], trials=1)
+    simulate.baselines.kernel_ridge(P, Flat(), [1.0], trials=1)
     assert not folder.exists()
 
 
@@ -154,9 +154,9 @@ def test_a_notebook_s_function_is_kept_with_all_it_refers_to(folder):
     first = simulate.repeat(draw, 2, 0)
     assert len(list(folder.iterdir())) == 2
     np.testing.assert_array_equal(simulate.repeat(draw, 2, 0), first)
-    before = kept.store(draw, 0).key
-    assert kept.store(partial(session(CELL)["draw"], 3.0), 0).key == before
-    assert kept.store(partial(session(CELL)["draw"], 4.0), 0).key != before
+    before = checkpoint.store(draw, 0).key
+    assert checkpoint.store(partial(session(CELL)["draw"], 3.0), 0).key == before
+    assert checkpoint.store(partial(session(CELL)["draw"], 4.0), 0).key != before
 
 
 @pytest.mark.parametrize(
@@ -172,13 +172,13 @@ def test_a_notebook_s_function_is_kept_with_all_it_refers_to(folder):
 )
 def test_a_change_of_what_a_notebook_s_function_refers_to_is_another_key(old, new):
     assert CELL.count(old) == 1
-    keys = [kept.store(partial(session(text)["draw"], 3.0), 0).key for text in (CELL, CELL.replace(old, new))]
+    keys = [checkpoint.store(partial(session(text)["draw"], 3.0), 0).key for text in (CELL, CELL.replace(old, new))]
     assert keys[0] != keys[1]
 
 
 @pytest.mark.parametrize("line", ["return cannot", "return draw(rng)"])
 def test_a_notebook_s_function_that_cannot_be_named_is_not_kept(line):
-    assert kept.store(session(f"def draw(rng):\n    {line}\n")["draw"], 0) is None
+    assert checkpoint.store(session(f"def draw(rng):\n    {line}\n")["draw"], 0) is None
 
 
 def test_results_that_are_no_numbers_are_computed_anew(folder):
@@ -188,7 +188,7 @@ def test_results_that_are_no_numbers_are_computed_anew(folder):
 
 
 def test_the_library_s_own_functions_are_kept():
-    assert kept.store(partial(simulate.sweep, P, np.ones(2)), 0) is not None
+    assert checkpoint.store(partial(simulate.sweep, P, np.ones(2)), 0) is not None
 
 
 def test_nothing_is_kept_unless_asked_for(monkeypatch, folder):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from onestep import Problem, simulate
-from onestep.simulate.variates import variates
+from onestep.simulate.control_variates import variates
 
 
 @pytest.mark.parametrize(

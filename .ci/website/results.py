@@ -2,7 +2,7 @@
 
 import json
 
-from onestep.report import HEAD, cells, markdown_table
+from onestep.report import cells, folded, markdown_table
 
 from .text import escaped
 
@@ -47,13 +47,14 @@ def verdicts(books):
     """For each notebook its claim and its main rows; all its rows unfold below them."""
     parts = []
     for book in books:
-        rows, main = cells(book["rows"]), cells(headlines(book["rows"]))
+        main = headlines(book["rows"])
+        beside = [row for row in book["rows"] if row.get("of") in {row["quantity"] for row in main}]
         parts += [
             f"## {escaped(book['claim'])}",
             f"{escaped(book['source'])}; [{book['notebook']}](/notebooks/{book['notebook']}.md)",
-            markdown_table(HEAD, main),
-            f"<details><summary>All {len(rows)} rows</summary>",
-            markdown_table(HEAD, rows),
+            markdown_table(*folded([*main, *beside])),
+            f"<details><summary>All {len(book['rows'])} rows</summary>",
+            markdown_table(*folded(book["rows"])),
             "</details>",
         ]
     return "\n\n".join(parts)

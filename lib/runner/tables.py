@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from onestep.report import HEAD, cells, describe, label, markdown_table, resolution
+from onestep.report import describe, folded, label, markdown_table, resolution
 
 
 def ledgers(folder):
@@ -35,6 +35,6 @@ def full_table(books):
     """Every row of every ledger in `books`, one table per notebook."""
     parts = []
     for book in books:
-        table = markdown_table(HEAD, cells(book["rows"]))
+        table = markdown_table(*folded(book["rows"]))
         parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
     return "\n\n".join(parts)

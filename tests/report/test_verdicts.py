@@ -246,3 +246,41 @@ def test_what_is_exactly_as_claimed_holds(verdicts):
     verdicts.at_most("at the bound", 1.0, Estimate(1.0, 0.0))
     verdicts.at_least("at the other bound", 1.0, Estimate(1.0, 0.0))
     assert passed(verdicts) == [True, True, True]
+
+
+def test_a_row_carries_its_controls(verdicts, folder, capsys):
+    verdicts.agrees("gain", 1.0, Estimate(1.0, 0.01), control=[("doubled", 2.0), ("no step", Estimate(0.0, 0.01))])
+    verdicts.at_most("loss", 1.0, [0.5, 0.51, 0.49] * 9, control=("untrained", [1.5, 1.51, 1.49] * 9))
+    verdicts.succeeds("recovered", 0.5, [True] * 60, control=("without stage 1", [False] * 60))
+    verdicts.consistent("formula", 1.0, 1.0, 1e-3, control=("misprint", 1.01))
+    verdicts.conclude()
+    shown = capsys.readouterr().out
+    assert "| doubled: 2.000, rejected; no step: 0 ± 0.010, rejected |" in shown
+    assert "| without stage 1: 0 of 60, rejected |" in shown
+    assert "control: " not in shown
+    rows = ledger(folder)["rows"]
+    assert [row["kind"] for row in rows].count("control") == 5
+    assert all(row["passed"] and not row["headline"] for row in rows)
+    assert rows[1]["quantity"] == "gain: doubled"
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments", "wrong"),
+    [
+        ("agrees", (1.0, Estimate(1.0, 0.1)), 1.2),
+        ("agrees", (1.0, Estimate(1.0, 0.1)), Estimate(1.5, 0.2)),
+        ("at_least", (1.0, Estimate(2.0, 0.1)), Estimate(0.9, 0.1)),
+        ("succeeds", (0.5, [True] * 60), [True] * 25 + [False] * 35),
+        ("consistent", (1.0, 1.0, 1e-3), 1.0005),
+    ],
+)
+def test_a_carried_control_that_is_not_rejected_fails(verdicts, check, arguments, wrong):
+    getattr(verdicts, check)("row", *arguments, control=("weak", wrong))
+    assert passed(verdicts) == [True, False]
+    assert verdicts.rows[1]["verdict"] == "HOLDS, BUT MUST NOT"
+
+
+@pytest.mark.parametrize("control", [("no value",), [1.0], ["name", 2.0], (2.0, "name")])
+def test_malformed_controls_are_refused(verdicts, control):
+    with pytest.raises(ValueError, match=r"gain: control = .*: must be a pair"):
+        verdicts.agrees("gain", 1.0, Estimate(1.0, 0.1), control=control)

@@ -77,11 +77,11 @@ def test_it_was_executed_from_top_to_bottom(cells):
 
 
 def test_its_shape(cells):
-    assert 20 <= len(cells) <= 35, f"{len(cells)} cells: 20 to 35 make one claim"
-    assert len(text(cells)) >= len(code(cells)), f"{len(code(cells))} cells of code, but {len(text(cells))} of text"
+    assert len(cells) <= 35, f"{len(cells)} cells: at most 35 make one claim"
     for cell in code(cells):
         lines = [line for line in source(cell).splitlines() if line.strip()]
-        assert len(lines) <= 15, f"cell {cell['id']} has {len(lines)} lines"
+        allowed = 25 if "plt.subplots(" in source(cell) else 15
+        assert len(lines) <= allowed, f"cell {cell['id']} has {len(lines)} lines: at most {allowed}"
 
 
 def test_it_begins_with_a_title_and_names_its_claim(cells):
@@ -144,6 +144,13 @@ def test_its_ledger_says_what_it_shows(path, cells, book):
         assert row["measured"] in everything, f"its ledger {stale}: {row['quantity']}"
 
 
+def test_each_row_has_a_control_where_rows_carry_them(book):
+    controlled = {row["of"] for row in book["rows"] if "of" in row}
+    if controlled:
+        measured = {row["quantity"] for row in book["rows"] if row["kind"] in ("agreement", "bound")}
+        assert measured <= controlled, f"rows without a control: {measured - controlled}"
+
+
 def test_its_headlines_would_notice_ten_per_cent(book):
     for row in book["rows"]:
         if row["headline"] and row["kind"] == "agreement":
@@ -190,6 +197,7 @@ def test_the_template_runs_and_passes_the_same_checks(tmp_path):
         check(path, cells)
     test_it_is_scrubbed(notebook, cells)
     test_its_headlines_would_notice_ten_per_cent(book)
+    test_each_row_has_a_control_where_rows_carry_them(book)
     test_its_ledger_says_what_it_shows(path, cells, book)
     test_its_figures_are_there_and_no_others(path, book)
 

@@ -15,6 +15,7 @@ from .verdicts import (
     cells,
     describe,
     digits,
+    folded,
     label,
     markdown_table,
     plain_table,

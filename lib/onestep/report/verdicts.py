@@ -40,6 +40,11 @@ class Verdicts:
     value unless stated, and to be stated where that is 0. Rows marked `headline=True` are shown in the README (where a
     notebook marks none, the first three that are neither identities nor controls). Numbers that are not finite raise
     ValueError.
+
+    `control` is the row's negative control, the claim broken on purpose: a pair `(name, wrong)` or a list of pairs.
+    `wrong` is a number, which takes the claimed value's place, or samples or an `Estimate` of a broken experiment,
+    which take the place of `measured`. The control passes if the row rejects `wrong` significantly: `wrong` must lie
+    beyond the allowance by t·s.e. on the wrong side of the claim, so that noise can only keep a control from passing.
     """
 
     def __init__(self, notebook, claim, source):
@@ -48,48 +53,61 @@ class Verdicts:
         self.rows = []
         self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
-    def agrees(self, quantity, claimed, measured, allowance=0.0, scale=None, headline=False):
+    def agrees(self, quantity, claimed, measured, allowance=0.0, scale=None, headline=False, *, control=()):
         """|measured − claimed| ≤ t·s.e. + allowance."""
         self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
+        self._controls(quantity, control)
 
-    def at_most(self, quantity, bound, measured, scale=None, headline=False):
+    def at_most(self, quantity, bound, measured, scale=None, headline=False, *, control=()):
         """measured + t·s.e. ≤ bound: the noise counts against the claim."""
         self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
+        self._controls(quantity, control)
 
-    def at_least(self, quantity, bound, measured, scale=None, headline=False):
+    def at_least(self, quantity, bound, measured, scale=None, headline=False, *, control=()):
         """measured − t·s.e. ≥ bound: the noise counts against the claim."""
         self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
+        self._controls(quantity, control)
 
-    def succeeds(self, quantity, rate, successes, headline=False):
+    def succeeds(self, quantity, rate, successes, headline=False, *, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
-        successes : (trials,), True or False.   rate : in (0, 1).
+        successes : (trials,), True or False.   rate : in (0, 1).   In a control, `wrong` is the successes of a broken
+        experiment: Clopper and Pearson's upper bound must lie below `rate`.
         """
-        successes = np.asarray(successes, bool)
-        count, trials = int(successes.sum()), successes.size
-        lower = stats.beta.ppf(LEVEL, count, trials - count + 1) if count else 0.0
         rate = _finite(quantity, "rate", rate)
-        row = {"claimed": f"≥ {rate:g}", "measured": f"{count} of {trials}", "tolerance": "exact binomial"}
-        self._add("bound", quantity, row, lower >= rate, count / trials - lower, headline)
+        row, lower, _ = _binomial(rate, successes)
+        self._add("bound", quantity, row, lower >= rate, np.mean(successes) - lower, headline)
+        for name, wrong in _pairs(quantity, control):
+            row, _, upper = _binomial(rate, wrong)
+            self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
 
-    def consistent(self, quantity, claimed, computed, tolerance, headline=False):
+    def consistent(self, quantity, claimed, computed, tolerance, headline=False, *, control=()):
         """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
         if headline:
             raise ValueError(f"{quantity}: an identity is no measurement and cannot be a headline")
         if not tolerance > 0:
             raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
         self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
+        self._controls(quantity, control)
 
     def control(self, name, of, claimed=None, measured=None, headline=False):
-        """Negative control: the row `of`, with something broken on purpose, must be rejected, and significantly.
+        """A control as a row of its own, for an earlier row `of`; new notebooks give each row its `control` instead.
 
         name : what is broken.   of : the quantity of an earlier row; its tolerance and scale are used.
         claimed : a wrong value in place of the right one.   measured : samples or an Estimate from a broken experiment.
-        At least one of them. What is rejected lies beyond the allowance by t·s.e. on the wrong side, so that noise can
-        only keep a control from passing.
+        At least one of them.
         """
         if of not in self._asked or (claimed is None and measured is None):
             raise ValueError(f"control {name!r}: needs an earlier row, not {of!r}, and a claimed or measured value")
+        self._control(name, of, headline, claimed=claimed, measured=measured)
+
+    def _controls(self, of, control):
+        for name, wrong in _pairs(of, control):
+            kind = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
+            self._control(name, of, **{kind: wrong})
+            self.rows[-1] |= {"of": of, "name": name, "wrong": kind}
+
+    def _control(self, name, of, headline=False, claimed=None, measured=None):
         sign, right, found, allowance, scale = self._asked[of]
         claimed, measured = right if claimed is None else claimed, found if measured is None else measured
         self._test("control", sign, f"{of}: {name}", claimed, measured, allowance, scale, headline)
@@ -128,6 +146,7 @@ class Verdicts:
         if kind in ("agreement", "bound"):
             if not 0 <= allowance <= CAP * scale * (1 + 1e-9):
                 raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
+        if kind != "control":
             self._asked[quantity] = sign, claimed, measured, allowance, scale
         reach = float(found.reach(LEVEL))
         above, below = found.value - claimed, claimed - found.value
@@ -168,9 +187,9 @@ class Verdicts:
         self.rows.append(row)
 
     def _show(self):
-        body = cells(self.rows)
-        plain = "\n".join(" | ".join(line) for line in [HEAD, *body])
-        session.show({"text/plain": plain, "text/markdown": markdown_table(HEAD, body)})
+        head, body = folded(self.rows)
+        plain = "\n".join(" | ".join(line) for line in [head, *body])
+        session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
 
 
 def markdown_table(head, body):
@@ -233,6 +252,25 @@ def cells(rows):
     ]
 
 
+def folded(rows):
+    """Head and lines of the table of `rows`: the controls given with a row stand in a last column beside it."""
+    given = {}
+    for row in rows:
+        if "of" in row:
+            given.setdefault(row["of"], []).append(_outcome(row))
+    if not given:
+        return HEAD, cells(rows)
+    kept = [row for row in rows if "of" not in row]
+    lines = [[*line, "; ".join(given.get(row["quantity"], ()))] for row, line in zip(kept, cells(kept), strict=True)]
+    return [*HEAD, "control"], lines
+
+
+def _outcome(row):
+    """A control in words: what was broken, the wrong value or measurement, and whether it was rejected."""
+    wrong = row["claimed"] if row.get("wrong") == "claimed" else row["measured"]
+    return f"{row['name']}: {wrong}, {'rejected' if row['passed'] else row['verdict']}"
+
+
 def resolution(row):
     """A row's resolution as tables show it."""
     return "" if row["control"] else percent(row["resolution"])
@@ -241,6 +279,24 @@ def resolution(row):
 def label(row):
     """A row's name as tables show it."""
     return f"control: {row['quantity']}" if row["control"] else row["quantity"]
+
+
+def _pairs(quantity, control):
+    """A row's controls as a list of pairs (name, wrong)."""
+    pairs = [control] if isinstance(control, tuple) and control else list(control)
+    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        raise ValueError(f"{quantity}: control = {control!r}: must be a pair (name, wrong) or a list of such pairs")
+    return pairs
+
+
+def _binomial(rate, successes):
+    """A row's cells for a claim on a chance of success, with Clopper and Pearson's lower and upper bound."""
+    successes = np.asarray(successes, bool)
+    count, trials = int(successes.sum()), successes.size
+    lower = stats.beta.ppf(LEVEL, count, trials - count + 1) if count else 0.0
+    upper = stats.beta.isf(LEVEL, count + 1, trials - count) if count < trials else 1.0
+    row = {"claimed": f"≥ {rate:g}", "measured": f"{count} of {trials}", "tolerance": "exact binomial"}
+    return row, lower, upper
 
 
 def _finite(quantity, what, value):

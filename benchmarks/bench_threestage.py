@@ -3,8 +3,10 @@
 import numpy as np
 from timing import row, timed
 
-from onestep import hermite, multiindex, relu, simulate, theory
-from onestep.simulate import key, threestage
+from onestep import hermite, multiindex, simulate
+from onestep.simulate import key
+from onestep.zhou_ge import relu, theory
+from onestep.zhou_ge.simulate import threestage
 
 
 def gradient(samples):

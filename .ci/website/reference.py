@@ -16,32 +16,33 @@ _ENTRY = re.compile(r"(\S.*?) : (.*)")
 
 def pages(package):
     """Markdown by name: "index" for the package at this path, and a page for each package inside."""
-    inner = sorted(path.parent for path in package.glob("*/__init__.py"))
-    names = {folder.name for folder in inner}
+    inner = sorted(path.parent for path in package.glob("*/**/__init__.py"))
+    names = {folder: ".".join(folder.relative_to(package).parts) for folder in inner}
     out = {"index": _page(package, f"The library: {package.name}", names)}
-    for folder in inner:
-        out[folder.name] = _page(folder, folder.name, set())
-    menu = "\n".join(sorted(names))
+    for folder, name in names.items():
+        out[name] = _page(folder, name, names, f"{name}.")
+    menu = "\n".join(sorted(names.values()))
     out["index"] += f"\n```{{toctree}}\n:hidden:\n\n{menu}\n```\n"
     return out
 
 
-def _page(package, title, packages):
+def _page(package, title, packages, prefix=""):
     tree = _tree(package / "__init__.py")
     text = ast.get_docstring(tree)
     rooms = [(name, says) for names, says in _ROOM.findall(text) for name in re.split(r", *", names)]
     parts = [front_matter(text.splitlines()[0]), f"# {title}", _markdown(_ROOM.sub("", text))]
-    parts += [_room(package.name, name, says, packages) for name, says in rooms]
+    parts += [_room(package, name, says, packages) for name, says in rooms]
     doors = _doors(tree)
     for name, _ in rooms:
         path = package / f"{name}.py"
         if path.exists():
-            parts.append(_module(path, "" if packages else f"{package.name}.", doors))
+            parts.append(_module(path, prefix, doors))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _room(package, name, says, packages):
-    link = f"{name}.md" if name in packages else f"#{_anchor(package, name)}"
+    page = packages.get(package / name)
+    link = f"{page}.md" if page else f"#{_anchor(package.name, name)}"
     return f"[**{name}**]({link})\n: {_markdown(' '.join(says.split()))}"
 
 

@@ -4,18 +4,19 @@
 
 problem    one experiment, frozen; what every call takes
 hermite    functions of a Gaussian variable: activations and teachers
-multiindex, relu    targets with several directions, for the neighbouring papers
+multiindex targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
 simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
            measures. They meet in notebooks, in tests, and in study
 study      both for a problem of your own: losses, spikes, best step and ridge
 __main__   the same from the command line
+zhou_ge/   the second source, with a theory/ and a simulate/ of its own; imported when it is asked for
 estimates  numbers with their standard errors, from replicates
 report     what a notebook hands over: figures and verdicts
 checks     arguments and memory
 """
 
-from . import estimates, hermite, multiindex, relu, report, simulate, theory
+from . import estimates, hermite, multiindex, report, simulate, theory
 from .problem import Problem
 from .study import Study, study
 

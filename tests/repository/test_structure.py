@@ -7,8 +7,11 @@ import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
 WINGS = {"theory", "simulate"}
-MEETING = {LIBRARY / "onestep" / name for name in ("__init__.py", "study.py")}  # the places that name both
+# the places that name both
+MEETING = {LIBRARY / "onestep" / name for name in ("__init__.py", "study.py", "zhou_ge/__init__.py")}
+SECOND = "zhou_ge"  # the second source: a package with wings of its own, which the rest never imports
 PACKAGES = ["onestep", "onestep/theory", "onestep/simulate", "onestep/report", "runner", "../.ci/website"]
+PACKAGES += [f"onestep/{SECOND}", f"onestep/{SECOND}/theory", f"onestep/{SECOND}/simulate"]
 
 
 def places(path, root=LIBRARY):
@@ -30,10 +33,10 @@ def forbidden(path, root=LIBRARY):
 
     `study`, which sees both wings, is for the command line alone.
     """
-    inside = path.relative_to(root).parts[1]
-    home = {inside} & WINGS or ({"study"} if inside == "__main__.py" else set())
-    closed = (WINGS | {"study"}) - home
-    away = [place for place in places(path, root) if place[0] == "runner" or set(place[1:2]) & closed]
+    parts = path.relative_to(root).parts
+    home = set(parts[1:3]) & (WINGS | {SECOND}) or ({"study"} if parts[1] == "__main__.py" else set())
+    closed = (WINGS | {"study", SECOND}) - home
+    away = [place for place in places(path, root) if place[0] == "runner" or set(place[1:3]) & closed]
     return [place for place in away if place[0] in ("onestep", "runner")]
 
 
@@ -53,6 +56,12 @@ def test_no_import_leads_from_one_wing_to_the_other(path):
         ("checks.py", "from .simulate.network import draw", True),
         ("checks.py", "from runner import tables", True),
         ("theory/a.py", "from ..study import study", True),
+        ("zhou_ge/theory/a.py", "from ..simulate import landscape", True),
+        ("zhou_ge/theory/a.py", "from ...simulate import key", True),
+        ("zhou_ge/simulate/a.py", "from ..theory.landscape import Certificate", True),
+        ("zhou_ge/relu.py", "from .theory import landscape", True),
+        ("theory/a.py", "from ..zhou_ge import relu", True),
+        ("zhou_ge/simulate/a.py", "from ..relu import Population\nfrom ...simulate.replicates import key", False),
         ("__main__.py", "from .study import study", False),
         ("theory/a.py", "from .spectra import features\nfrom ..checks import steps\nimport numpy", False),
     ],
@@ -64,13 +73,16 @@ def test_a_hidden_import_would_be_found(tmp_path, file, line, found):
     assert bool(forbidden(path, tmp_path)) is found
 
 
+def modules(package, wing):
+    return {path.stem for path in (LIBRARY / package / wing).glob("*.py")}
+
+
 def test_twins_bear_one_name():
-    theory, simulate = (
-        {path.stem for path in (LIBRARY / "onestep" / wing).glob("*.py")} for wing in sorted(WINGS)[::-1]
-    )
+    theory, simulate = (modules("onestep", wing) for wing in ("theory", "simulate"))
     measured_alone = {"averages", "data", "checkpoint", "network", "replicates", "svd", "control_variates"}
     predicted_alone = {"bulks", "covariance", "equivalent", "first_batch", "quadrature", "units"}
     assert simulate - measured_alone == theory - predicted_alone
+    assert modules(f"onestep/{SECOND}", "theory") == modules(f"onestep/{SECOND}", "simulate")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

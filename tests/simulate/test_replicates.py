@@ -7,14 +7,16 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from onestep import Problem, relu, simulate
+from onestep import Problem, simulate
 from onestep.multiindex import Target
+from onestep.zhou_ge import relu
+from onestep.zhou_ge.simulate import threestage
 
 P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
 
 def trained(system, rng):
-    return simulate.threestage.train(system, 4, rng, [1e-2]).fitted
+    return threestage.train(system, 4, rng, [1e-2]).fitted
 
 
 def numbers(result):

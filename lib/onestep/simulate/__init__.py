@@ -7,8 +7,6 @@ expansion        F against F_ℓ and against Gaussian features
 spectra          singular values and vectors of W and F
 baselines        kernel ridge regression
 directions       giant steps on targets with several directions
-threestage       training both layers, stage by stage, on the population or on samples
-landscape        plain gradient descent near the minimum, step by step
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
@@ -27,13 +25,11 @@ from . import (
     directions,
     every_step,
     expansion,
-    landscape,
     network,
     random_features,
     spectra,
     staircase,
     svd,
-    threestage,
 )
 from .every_step import Losses, losses, sweep
 from .network import (

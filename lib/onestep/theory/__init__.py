@@ -13,8 +13,6 @@ bulks            the bulks' laws: edge, density, largest value (without a twin)
 covariance       untrained network and first stair for Gaussian inputs of any covariance (without a twin)
 baselines           levels of linear regression and kernels
 directions       what one giant step learns of several directions
-threestage       the first step's features, and the minimum that training both layers ends in
-landscape        its certificate, rates, stuck states and the count of signs
 """
 
 from . import (
@@ -26,12 +24,10 @@ from . import (
     every_step,
     expansion,
     first_batch,
-    landscape,
     quadrature,
     random_features,
     spectra,
     staircase,
-    threestage,
     units,
 )
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained

@@ -2,9 +2,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onestep import relu
-from onestep.simulate import key, landscape, threestage
-from onestep.theory.landscape import Certificate, enough_signs, lowest, stuck
+from onestep.simulate import key
+from onestep.zhou_ge import relu
+from onestep.zhou_ge.simulate import landscape, threestage
+from onestep.zhou_ge.theory.landscape import (
+    Certificate,
+    enough_signs,
+    global_minimum,
+    local_minimum_missing_neuron,
+)
 
 ORTHOGONAL = relu.random_teacher(6, 3, key(0))
 CLOSE = relu.fan_teacher(4, [0, 60], [1.0, 1.0])
@@ -34,7 +40,7 @@ def test_certificate_is_the_residual_of_the_minimum(teacher):
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     found = {}
     for ridge in (2e-5, 1e-5):
-        end = lowest(teacher, ridge)
+        end = global_minimum(teacher, ridge)
         a, probes = np.append(end.a, np.zeros(40)), np.vstack([end.W, W])
         found[ridge] = -threestage.Population(teacher).gradient(a, probes)[1][len(end.a) :] / ridge
     np.testing.assert_allclose(2 * found[1e-5] - found[2e-5], Certificate(teacher)(W), atol=2e-3)
@@ -68,7 +74,7 @@ def test_curvatures_are_the_second_differences_on_the_side_the_minimum_moves_to(
     step = 1e-4
     for k, line in enumerate(teacher.directions):
         sign = np.sign(teacher.weights[k])
-        moved = lowest(teacher, 1e-4).W[k]
+        moved = global_minimum(teacher, 1e-4).W[k]
         inward = along(line, moved / np.linalg.norm(moved), step)
         assert 2 * (1 - sign * certificate(inward[None])[0]) / step**2 == pytest.approx(
             certificate.curvatures[k, 0], rel=0.01
@@ -95,9 +101,9 @@ def test_floor_is_the_ratio_of_a_tiny_neuron_between_two_lines():
     assert certificate.floor == pytest.approx(2 * (1 - certificate(middle[None])[0]), rel=1e-3)
     assert certificate.floor < certificate.steepness(key(9).standard_normal((1000, teacher.d))).min()
     ridge, mass = 1e-3, 1e-8  # mass ≪ λ², else the other neurons feel it
-    end, system = lowest(teacher, ridge), threestage.Population(teacher)
+    end, system = global_minimum(teacher, ridge), threestage.Population(teacher)
     a, W = np.append(end.a, np.sqrt(mass)), np.vstack([end.W, np.sqrt(mass) * middle])
-    objective, slope, _ = landscape.survey(system, a, W, ridge)
+    objective, slope, _ = landscape.evaluate(system, a, W, ridge)
     assert slope / ridge / (objective - end.objective) == pytest.approx(certificate.floor, rel=0.1)
     assert certificate.floor < 2 * certificate.slowest
     assert Certificate(cone(20)).floor == 0
@@ -108,7 +114,7 @@ def test_peaks_where_the_certificate_fails():
     assert values[0] == pytest.approx(1.334, abs=0.002)
     np.testing.assert_allclose(np.abs(lines[0] @ [0, 0, 1]), 0, atol=1e-4)  # orthogonal to the axis
     assert np.all(Certificate(ORTHOGONAL).peaks[0] < 1)
-    end = lowest(cone(20), 1e-3)
+    end = global_minimum(cone(20), 1e-3)
     assert end.objective < 4e-3 and len(end.a) > 4
     masses = np.abs(end.a) * np.linalg.norm(end.W, axis=1)
     off = np.abs(end.W @ [0, 0, 1]) < 0.1 * np.linalg.norm(end.W, axis=1)
@@ -117,11 +123,11 @@ def test_peaks_where_the_certificate_fails():
 
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, UNEQUAL])
 def test_lowest_is_a_stationary_point_below_its_neighbours(teacher):
-    end, system, rng = lowest(teacher, 1e-3), threestage.Population(teacher), key(6)
-    assert landscape.survey(system, end.a, end.W, 1e-3)[1] < 1e-15
+    end, system, rng = global_minimum(teacher, 1e-3), threestage.Population(teacher), key(6)
+    assert landscape.evaluate(system, end.a, end.W, 1e-3)[1] < 1e-15
     for _ in range(20):
         a, W = landscape.scatter(end.a, end.W, 2, 0.1, rng)
-        assert landscape.survey(system, a, W, 1e-3)[0] > end.objective
+        assert landscape.evaluate(system, a, W, 1e-3)[0] > end.objective
 
 
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, STAR, UNEQUAL])
@@ -129,24 +135,25 @@ def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     ridge, system = 3e-3, threestage.Population(teacher)
     starts = [threestage.initialise(teacher.d, teacher.r + 1, key(7, t), 0.3) for t in range(60)]
     end = threestage.descend(system, *landscape.stack(starts), ridge, "gradient", 4000, step=0.5)
-    objectives = landscape.survey(system, end.a, end.W, ridge)[0]
-    low, high = lowest(teacher, ridge).objective, stuck(teacher, ridge).objective
+    objectives = landscape.evaluate(system, end.a, end.W, ridge)[0]
+    low, high = global_minimum(teacher, ridge).objective, local_minimum_missing_neuron(teacher, ridge).objective
     assert np.all((objectives < low + 0.05 * (high - low)) | (objectives > high - 0.005 * (high - low)))
     assert np.any(objectives > high - 0.005 * (high - low))
 
 
 def test_stuck_state_is_one_missing_neuron_or_one_that_serves_two_lines():
-    assert stuck(ORTHOGONAL).loss == pytest.approx(0.25 - 0.5 / np.pi, rel=1e-6)
-    assert stuck(relu.Teacher(np.eye(1, 3), [1.0])).loss == pytest.approx(0.25 - 0.5 / np.pi)
-    single = stuck(CLOSE)
+    assert local_minimum_missing_neuron(ORTHOGONAL).loss == pytest.approx(0.25 - 0.5 / np.pi, rel=1e-6)
+    assert local_minimum_missing_neuron(relu.Teacher(np.eye(1, 3), [1.0])).loss == pytest.approx(0.25 - 0.5 / np.pi)
+    single = local_minimum_missing_neuron(CLOSE)
     best = min(one_neuron(CLOSE, angle) for angle in np.linspace(0, np.pi, 2001))
     assert single.loss == pytest.approx(best, rel=1e-5)
     for ridge in (0.0, 1e-3):
-        assert stuck(CLOSE, ridge).objective > (lowest(CLOSE, ridge).objective if ridge else 0)
+        low = global_minimum(CLOSE, ridge).objective if ridge else 0
+        assert local_minimum_missing_neuron(CLOSE, ridge).objective > low
 
 
 def one_neuron(teacher, angle):
-    """Least loss of a single neuron at this angle."""
+    """Minimiser loss of a single neuron at this angle."""
     w = np.zeros((1, teacher.d))
     w[0, :2] = np.cos(angle), np.sin(angle)
     system = threestage.Population(teacher)
@@ -167,8 +174,8 @@ def test_enough_signs_counts():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: lowest(CLOSE, 0.0), "ridge"),
-        (lambda: stuck(CLOSE, -1.0), "ridge"),
+        (lambda: global_minimum(CLOSE, 0.0), "ridge"),
+        (lambda: local_minimum_missing_neuron(CLOSE, -1.0), "ridge"),
         (lambda: enough_signs(CLOSE, 0), "m = 0"),
     ],
 )

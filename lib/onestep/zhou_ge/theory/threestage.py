@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from ..checks import number, whole
+from ...checks import number, whole
 from ..relu import BOTH, kernel, kernel_parts
 
 
@@ -82,7 +82,7 @@ def quartic_step(teacher):
 def noisy_loss(teacher, n, noise):
     """E(f - f⋆)² that label noise leaves near the teacher on n samples, λ → 0 and n → ∞: noise² (rd + d + 1)/n.
 
-    Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
+    Minimiser squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
     n : a number or an array, > 0.   noise : standard deviation of the label noise, >= 0.
     """
     n = np.asarray(n, float)
@@ -121,7 +121,7 @@ def minimum(teacher, ridge):
     ridge, V = np.asarray(ridge, float), teacher.directions
     if not np.all(ridge >= 0):
         raise ValueError(f"ridge = {ridge}: must be >= 0")
-    move = pull(teacher) / 2
+    move = certificate_coefficients(teacher) / 2
     along = np.sum(move * V, axis=1, keepdims=True)
     cost = np.sign(teacher.weights) @ along[:, 0]  # qᵀδ, per λ
     size = np.abs(teacher.weights).sum()
@@ -129,7 +129,7 @@ def minimum(teacher, ridge):
     return Minimum(ridge**2 / 2 * cost, size - ridge * cost, ridge * angle)
 
 
-def pull(teacher):
+def certificate_coefficients(teacher):
     """G⁻¹q of `minimum`, (r, d): minus twice the moves δ_k per λ."""
     V = teacher.directions @ teacher.basis.T
     r, k = V.shape

@@ -1,4 +1,4 @@
-"""The local landscape of three-stage training, predicted: certificate, rates, stuck objective, the count of signs.
+"""The local landscape of three-stage training, predicted: certificate, rates, threshold and the count of signs.
 
 On balanced layers the objective is E(f_μ - f⋆)² + λ|μ| over signed measures μ on the sphere (neurons of weight
 a_i‖w_i‖ at ŵ_i), a convex problem. As λ → 0 its residual is -(λ/2) p, where p is the shortest combination of functions
@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 from scipy import optimize, stats
 
-from ..checks import number, whole
+from ...checks import number, whole
 from ..relu import Population, kernel_parts, polar
-from .threestage import pull
+from .threestage import certificate_coefficients
 
 _STARTS = 300  # random lines from which η is climbed
 _CLIMB = 400  # steps of that climb
@@ -31,7 +31,7 @@ class Certificate:
 
     def __init__(self, teacher):
         self._V, self._signs, self._basis = teacher.directions, np.sign(teacher.weights), teacher.basis
-        self._c = pull(teacher)
+        self._c = certificate_coefficients(teacher)
 
     def __call__(self, W):
         """η at the lines through the rows of W (n, d): (n,)."""
@@ -143,7 +143,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Least:
+class Minimiser:
     """A network of balanced neurons at a minimum of L + (λ/2)(‖a‖² + ‖W‖²): its objective, loss and weights."""
 
     objective: float
@@ -152,8 +152,8 @@ class Least:
     W: np.ndarray
 
 
-def lowest(teacher, ridge):
-    """The minimum at λ = ridge near the teacher, exactly, as `Least`.
+def global_minimum(teacher, ridge):
+    """The minimum at λ = ridge near the teacher, exactly, as `Minimiser`.
 
     One neuron to a line where the certificate is good (`slowest` > 0), else several, which part by an angle of order λ;
     and further ones, of weight of order λ, where |η| > 1.
@@ -169,8 +169,8 @@ def lowest(teacher, ridge):
     return _minimise(teacher, signs, np.vstack([start, _SPARE * np.sqrt(ridge) * extra]), ridge)
 
 
-def stuck(teacher, ridge=0.0):
-    """The lowest minimum at λ = ridge of a student that is short of one neuron of one sign, as `Least`.
+def local_minimum_missing_neuron(teacher, ridge=0.0):
+    """The lowest minimum at λ = ridge of a student that is short of one neuron of one sign, as `Minimiser`.
 
     It has one neuron fewer of that sign than the teacher, one serving two lines if that is cheaper than one missing,
     and more than it needs of the other. Descents from all such starts: a conjecture, for they may miss the lowest.
@@ -193,7 +193,9 @@ def _without_one(teacher):
 
 def _short(teacher, sign, weights, directions, ridge):
     start = np.sqrt(np.abs(weights))[:, None] * directions
-    end = _minimise(teacher, np.sign(weights), start, ridge) if len(weights) else Least(np.inf, np.inf, weights, start)
+    end = Minimiser(np.inf, np.inf, weights, start)
+    if len(weights):
+        end = _minimise(teacher, np.sign(weights), start, ridge)
     rng = np.random.default_rng(0)
     lines = polar(rng.standard_normal((_STARTS, len(teacher.basis))) @ teacher.basis)[1]
     gain = sign * Population(teacher).gradient(np.append(end.a, np.zeros(_STARTS)), np.vstack([end.W, lines]))[1]
@@ -223,7 +225,7 @@ def _minimise(teacher, signs, W, ridge):
         x = end.x
     W = x.reshape(shape)
     a = signs * polar(W)[0]
-    return Least(float(end.fun), float(population.loss(a, W)), a, W)
+    return Minimiser(float(end.fun), float(population.loss(a, W)), a, W)
 
 
 def enough_signs(teacher, m):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .checks import number, whole
+from ..checks import number, whole
 
 BOTH = (0, 1)  # the Hermite parts that preprocessing removes
 _TINY = 1e-300

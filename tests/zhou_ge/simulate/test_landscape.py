@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from onestep import relu
-from onestep.simulate import key, landscape, threestage
+from onestep.simulate import key
+from onestep.zhou_ge import relu
+from onestep.zhou_ge.simulate import landscape, threestage
 
 TEACHER = relu.random_teacher(5, 3, key(0), correlation=0.2)
 SYSTEM = threestage.Population(TEACHER)
@@ -15,7 +16,7 @@ def starts(count, m=6, branch=1):
 
 def test_survey_is_the_objective_and_its_gradient_by_differences():
     a, W = starts(3)
-    objective, slope, loss = landscape.survey(SYSTEM, a, W, RIDGE)
+    objective, slope, loss = landscape.evaluate(SYSTEM, a, W, RIDGE)
     for t in range(3):
         assert loss[t] == pytest.approx(SYSTEM.loss(a[t], W[t]))
         decay = RIDGE / 2 * (np.sum(a[t] ** 2) + np.sum(W[t] ** 2))
@@ -24,61 +25,54 @@ def test_survey_is_the_objective_and_its_gradient_by_differences():
         for i in range(x.size):
             up, down = x.copy(), x.copy()
             up[i], down[i] = up[i] + h, down[i] - h
-            values = [landscape.survey(SYSTEM, y[:6], y[6:].reshape(6, 5), RIDGE)[0] for y in (up, down)]
+            values = [landscape.evaluate(SYSTEM, y[:6], y[6:].reshape(6, 5), RIDGE)[0] for y in (up, down)]
             total += ((values[0] - values[1]) / (2 * h)) ** 2
         assert slope[t] == pytest.approx(total, rel=1e-5)
 
 
 def test_following_is_gradient_descent():
     a, W = starts(2)
-    trail = landscape.follow(SYSTEM, a, W, RIDGE, [0, 1, 4], step=0.3)
-    assert trail.objective.shape == trail.slope.shape == trail.loss.shape == (3, 2)
+    path = landscape.follow(SYSTEM, a, W, RIDGE, [0, 1, 4])
+    assert path.objective.shape == path.slope.shape == path.loss.shape == (3, 2)
     for _ in range(4):
         _, by_a, by_W = SYSTEM.gradient(a, W)
-        a, W = a - 0.3 * (by_a + RIDGE * a), W - 0.3 * (by_W + RIDGE * W)
-    np.testing.assert_allclose(trail.a[-1], a, rtol=1e-12)
-    np.testing.assert_allclose(trail.W[-1], W, rtol=1e-12)
-    np.testing.assert_array_equal(trail.W[0], starts(2)[1])
-    assert np.all(np.diff(trail.objective, axis=0) < 0)
-    one = landscape.follow(SYSTEM, *(part[0] for part in starts(2)), RIDGE, [4], step=0.3)
-    np.testing.assert_allclose(one.W[-1], trail.W[-1, 0], rtol=1e-10)
+        a, W = a - (by_a + RIDGE * a), W - (by_W + RIDGE * W)
+    np.testing.assert_allclose(path.a[-1], a, rtol=1e-12)
+    np.testing.assert_allclose(path.W[-1], W, rtol=1e-12)
+    np.testing.assert_array_equal(path.W[0], starts(2)[1])
+    assert np.all(np.diff(path.objective, axis=0) < 0)
+    one = landscape.follow(SYSTEM, *(part[0] for part in starts(2)), RIDGE, [4])
+    np.testing.assert_allclose(one.W[-1], path.W[-1, 0], rtol=1e-10)
 
 
 def test_rate_is_that_of_the_gradients_decay():
-    trail = landscape.follow(SYSTEM, *starts(2), RIDGE, [300, 400])
+    path = landscape.follow(SYSTEM, *starts(2), RIDGE, [300, 400])
     rate = landscape.rate(SYSTEM, *starts(2), RIDGE, [300, 400])
-    np.testing.assert_allclose(np.exp(-200 * rate), trail.slope[1] / trail.slope[0], rtol=1e-10)
+    np.testing.assert_allclose(np.exp(-200 * rate), path.slope[1] / path.slope[0], rtol=1e-10)
 
 
-def test_exponent_of_a_trail():
-    trail = landscape.follow(SYSTEM, *starts(2), 0.0, [100, 200, 400, 800])
-    for t, found in enumerate(trail.exponent(200, 800)):
-        assert found == pytest.approx(np.polyfit(np.log(trail.loss[1:, t]), np.log(trail.slope[1:, t]), 1)[0])
+def test_exponent_of_a_trajectory():
+    path = landscape.follow(SYSTEM, *starts(2), 0.0, [100, 200, 400, 800])
+    for t, found in enumerate(path.exponent(200, 800)):
+        assert found == pytest.approx(np.polyfit(np.log(path.loss[1:, t]), np.log(path.slope[1:, t]), 1)[0])
 
 
-@pytest.mark.parametrize("method", threestage.METHODS)
-def test_trace_is_the_objective_of_a_descent(method):
-    a, W = (part[0] for part in starts(1))
-    end, objectives = landscape.trace(SYSTEM, a, W, RIDGE, method, 60)
-    assert len(objectives) <= 60 and objectives[-1] < objectives[0]
-    assert objectives[-1] == pytest.approx(landscape.survey(SYSTEM, end.a, end.W, RIDGE)[0])
-
-
-def test_fading_leaves_each_ridge_at_its_level():
+def test_annealed_descent_leaves_each_ridge_at_its_level():
     a, W = starts(4)
     ridges = np.array([3e-2, 1e-2, 3e-3])
     ends = threestage.anneal(SYSTEM, a[0], W[0], ridges)
-    levels = [1.02 * landscape.survey(SYSTEM, end.a, end.W, ridge)[0] for end, ridge in zip(ends, ridges, strict=True)]
-    steps, losses = landscape.fade(SYSTEM, a, W, ridges, levels, 5000)
+    reached = [landscape.evaluate(SYSTEM, end.a, end.W, ridge) for end, ridge in zip(ends, ridges, strict=True)]
+    levels = [1.02 * objective for objective, _, _ in reached]
+    steps, losses = landscape.annealed_descent(SYSTEM, a, W, ridges, levels, 5000)
     assert steps.shape == losses.shape == (4, 3)
     assert np.all(np.diff(steps, axis=1) > 0) and np.all(np.diff(losses, axis=1) < 0)
     first = landscape.follow(SYSTEM, a, W, ridges[0], [int(steps[0, 0]) - 1, int(steps[0, 0])])
     assert first.objective[0, 0] > levels[0] >= first.objective[1, 0]
-    unreached, _ = landscape.fade(SYSTEM, a, W, ridges, levels, 1)
+    unreached, _ = landscape.annealed_descent(SYSTEM, a, W, ridges, levels, 1)
     assert np.all(np.isnan(unreached))
 
 
-def test_scattered_and_sprinkled_networks():
+def test_scattered_networks():
     a, W = threestage.planted(TEACHER, 3, 0.0, key(2))
     same, where = landscape.scatter(a, W, 4, 0.0, key(3))
     assert SYSTEM.loss(same, where) == pytest.approx(0, abs=1e-14) and len(same) == 12
@@ -86,16 +80,14 @@ def test_scattered_and_sprinkled_networks():
     moved = V / np.linalg.norm(V, axis=1, keepdims=True) - np.repeat(W, 400, axis=0)
     assert np.mean(np.sum(moved**2, axis=1)) == pytest.approx(0.01 * 4 / 5, rel=0.1)  # all but the radial part
     np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
-    b, V = landscape.sprinkle(a, W, 1e-4, key(4))
-    assert np.abs(b[-1]) * np.linalg.norm(V[-1]) == pytest.approx(1e-4) and len(b) == 4
 
 
 @pytest.mark.parametrize("length", [0.2, 3.0])
-def test_a_jolt_moves_neurons_by_a_share_of_their_length(length):
+def test_a_perturbation_moves_neurons_by_a_share_of_their_length(length):
     units = key(6).standard_normal((800, 5))
     units /= np.linalg.norm(units, axis=1, keepdims=True)
     a = length * np.where(np.arange(800) % 2, 1.0, -1.0)
-    b, V = landscape.jolt(a, length * units, 0.1, key(7))
+    b, V = landscape.perturb(a, length * units, 0.1, key(7))
     np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
     np.testing.assert_array_equal(np.sign(b), np.sign(a))
     moved = V / np.linalg.norm(V, axis=1, keepdims=True) - units
@@ -117,11 +109,10 @@ def test_starts_near_the_teacher_and_from_the_first_two_stages():
     [
         (lambda: landscape.follow(SYSTEM, *starts(1), RIDGE, [3, 3]), "marks"),
         (lambda: landscape.follow(SYSTEM, *starts(1), RIDGE, []), "marks"),
-        (lambda: landscape.fade(SYSTEM, *starts(1), [1e-2], [1.0, 2.0], 5), "one length"),
-        (lambda: landscape.fade(SYSTEM, *starts(1), [1e-2], [1.0], 0), "limit"),
+        (lambda: landscape.annealed_descent(SYSTEM, *starts(1), [1e-2], [1.0, 2.0], 5), "one length"),
+        (lambda: landscape.annealed_descent(SYSTEM, *starts(1), [1e-2], [1.0], 0), "limit"),
         (lambda: landscape.scatter(np.ones(1), np.ones((1, 2)), 0, 0.1, key(0)), "copies"),
         (lambda: landscape.scatter(np.ones(1), np.ones((1, 2)), 2, -0.1, key(0)), "spread"),
-        (lambda: landscape.sprinkle(np.ones(1), np.ones((1, 2)), 0.0, key(0)), "mass"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
-from ..checks import choice, number, whole
+from ...checks import choice, number, whole
 from ..relu import Population, polar
 
 METHODS = ("quasi-newton", "gradient")
@@ -64,11 +64,6 @@ class Empirical:
         """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
         F = self._off_affine(np.abs(self.X @ W.T) / 2)
         return F.T @ F / self.n, F.T @ self.y / self.n
-
-    def predict(self, a, W, X):
-        """The network's output at inputs X (k, d), affine term included: (k,)."""
-        constant, linear = self._affine_term(a, W)
-        return np.abs(X @ W.T) @ (a / 2) + X @ linear + constant
 
     def test_loss(self, a, W):
         """E(f - f⋆)² over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
@@ -153,7 +148,6 @@ def descend(
     limit=2000,
     tolerance=None,
     step=1.0,
-    watch=None,
     nonnegative=False,
 ):
     """Stage 3 at one λ: descend on both layers at once.
@@ -166,7 +160,6 @@ def descend(
     method : "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`)
     limit : most iterations
     tolerance : largest gradient entry at which to stop; default 1e-4 λ, or 1e-10 for λ = 0
-    watch : called as watch(a, W) after every iteration
     nonnegative : keep a >= 0 ("quasi-newton" only)
     """
     choice("method", method, METHODS)
@@ -178,8 +171,8 @@ def descend(
     if method == "gradient":
         if nonnegative:
             raise ValueError('nonnegative: needs method = "quasi-newton"')
-        return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0), watch)
-    return _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative)
+        return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0))
+    return _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative)
 
 
 def _slopes(system, a, W, decay):
@@ -191,18 +184,16 @@ def _steepest(by_second, by_first):
     return np.maximum(np.abs(by_second).max(axis=-1), np.abs(by_first).max(axis=(-2, -1)))
 
 
-def _gradient_descent(system, a, W, decay, limit, tolerance, step, watch):
+def _gradient_descent(system, a, W, decay, limit, tolerance, step):
     for evaluations in range(limit + 1):
         loss, by_second, by_first = _slopes(system, a, W, decay)
         converged = _steepest(by_second, by_first) <= tolerance
         if evaluations == limit or np.all(converged):
             return Descent(a, W, loss, evaluations, converged)
         a, W = a - step * by_second, W - step * by_first
-        if watch:
-            watch(a, W)
 
 
-def _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative):
+def _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative):
     m, shape = len(a), W.shape
     scale = np.repeat(decay, (m, W.size))
     fell = []
@@ -219,8 +210,6 @@ def _quasi_newton(system, a, W, decay, limit, tolerance, watch, nonnegative):
 
     def after(intermediate_result):
         fell.append(intermediate_result.fun)
-        if watch:
-            watch(*split(intermediate_result.x))
         if not system.smooth and settled():
             raise StopIteration
 
@@ -262,7 +251,7 @@ class Training:
         return (self.descents[-1].a, self.descents[-1].W) if self.descents else self.fitted
 
 
-def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2000, scale=1e-3):
+def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2000):
     """All three stages from a small random start of m neurons.
 
     ridges : the λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
@@ -271,7 +260,7 @@ def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2
     """
     if system.teacher is not None:
         whole("m", m, system.teacher.r)
-    a, W = initialise(system.d, m, rng, scale)
+    a, W = initialise(system.d, m, rng)
     stages = [(a, W)]
     W = first_step(system, a, W)
     stages.append((a, W))
@@ -334,12 +323,6 @@ def weighted_angle(a, W, teacher):
 def masses(a, W):
     """|a_i|‖w_i‖, (..., m). Weight decay on balanced layers is λ times their sum: it favours few neurons."""
     return np.abs(a) * np.linalg.norm(W, axis=-1)
-
-
-def imbalance(a, W):
-    """Largest | |a_i| - ‖w_i‖ |, relative to the largest ‖w_i‖."""
-    norms = np.linalg.norm(W, axis=1)
-    return float(np.abs(np.abs(a) - norms).max() / norms.max())
 
 
 def subspace_energy(W, teacher):

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from onestep import relu, theory
-from onestep.simulate import key, threestage
+from onestep.simulate import key
+from onestep.zhou_ge import relu, theory
+from onestep.zhou_ge.simulate import threestage
 
 RIDGES = np.geomspace(3e-3, 3e-5, 3)
 
@@ -103,7 +104,6 @@ def test_second_layer_is_the_minimiser_and_balancing_keeps_the_network(rng, teac
     b, V = threestage.balance(a, W)
     np.testing.assert_allclose(np.abs(b), np.linalg.norm(V, axis=1))
     assert system.loss(b, V) == pytest.approx(system.loss(a, W), rel=1e-12)
-    assert threestage.imbalance(b, V) < 1e-12 < threestage.imbalance(a, W)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.4])
@@ -118,7 +118,7 @@ def test_all_stages_reach_the_predicted_minimum(rng, correlation):
     assert threestage.masses(a, W).sum() == pytest.approx(predicted.penalty[-1], rel=1e-5)
     assert threestage.weighted_angle(a, W, teacher) == pytest.approx(predicted.angle[-1], abs=0.005)
     assert (predicted.angle[-1] > 1e-3) == (correlation > 0)
-    assert threestage.imbalance(a, W) < 1e-3
+    np.testing.assert_allclose(np.abs(a), np.linalg.norm(W, axis=1), atol=1e-3)
     assert threestage.recovered(a, W, teacher)
     assert not threestage.recovered(*run.fitted, teacher, degrees=0.1)
     reached = threestage.measures(system, a, W)
@@ -171,6 +171,13 @@ def test_a_second_layer_kept_nonnegative(rng):
     assert threestage.descend(threestage.Population(positive), a, W, 1e-4, nonnegative=True).loss < 1e-5
 
 
+def predict(system, a, W, X):
+    """The network's output at inputs X, with the affine term that fits the samples of the system."""
+    rest = system.labels - np.abs(system.X @ W.T) @ (a / 2)
+    affine = np.linalg.lstsq(np.column_stack([np.ones(system.n), system.X]), rest)[0]
+    return np.abs(X @ W.T) @ (a / 2) + np.column_stack([np.ones(len(X)), X]) @ affine
+
+
 def test_samples_of_ones_own(rng, teacher):
     X = rng.standard_normal((60, 7))
     y = 3 + X @ np.arange(7) + np.abs(X @ teacher.directions.T) @ teacher.weights / 2
@@ -178,9 +185,9 @@ def test_samples_of_ones_own(rng, teacher):
     assert own.teacher is None and own.n == 60 and own.d == 7
     a, W = threestage.balance(teacher.weights, teacher.directions)
     assert own.loss(a, W) == pytest.approx(0, abs=1e-20)
-    np.testing.assert_allclose(own.predict(a, W, X), y, rtol=1e-10)
+    np.testing.assert_allclose(predict(own, a, W, X), y, rtol=1e-10)
     run = threestage.train(own, 6, rng, RIDGES[:1])
-    assert np.mean((own.predict(*run.final, X) - y) ** 2) == pytest.approx(run.descents[-1].loss, rel=1e-9)
+    assert np.mean((predict(own, *run.final, X) - y) ** 2) == pytest.approx(run.descents[-1].loss, rel=1e-9)
     assert drawn.loss(a, W) == pytest.approx(0, abs=1e-20)
 
 
@@ -188,7 +195,7 @@ def test_test_loss_is_the_error_on_fresh_samples(rng, teacher):
     system = threestage.sample(teacher, 80, rng, noise=0.3)
     a, W = rng.standard_normal(4), rng.standard_normal((4, 7))
     X = rng.standard_normal((400_000, 7))
-    error = (system.predict(a, W, X) - np.maximum(X @ teacher.directions.T, 0) @ teacher.weights) ** 2
+    error = (predict(system, a, W, X) - np.maximum(X @ teacher.directions.T, 0) @ teacher.weights) ** 2
     assert system.test_loss(a, W) == pytest.approx(error.mean(), abs=5 * error.std() / np.sqrt(len(X)))
     assert system.start > threestage.sample(teacher, 80, key(0)).start  # same inputs, no noise
 
@@ -200,14 +207,12 @@ def test_descent_on_samples_stops_when_it_has_settled(rng, teacher):
     assert not threestage.descend(system, *run.fitted, 1e-2, limit=20).converged
 
 
-def test_descent_reports_that_it_did_not_converge_and_is_watched(rng, teacher):
-    seen = []
+def test_descent_reports_that_it_did_not_converge(rng, teacher):
     for method in threestage.METHODS:
         start = threestage.planted(teacher, 6, 0.5, rng)
         system = threestage.Population(teacher)
-        end = threestage.descend(system, *start, 3e-3, method, limit=3, watch=lambda a, W: seen.append(a.shape))
+        end = threestage.descend(system, *start, 3e-3, method, limit=3)
         assert not end.converged
-    assert seen == [(6,)] * 6
 
 
 def test_measures_do_not_feel_signs_rotations_or_order(rng, teacher):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from onestep import relu
-from onestep.relu import kernel
 from onestep.simulate import key
+from onestep.zhou_ge import relu
+from onestep.zhou_ge.relu import kernel
 
 
 def plane_average(f, g, cosine):

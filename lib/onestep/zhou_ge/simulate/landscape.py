@@ -10,16 +10,16 @@ from functools import partial
 
 import numpy as np
 
-from ..checks import number, whole
+from ...checks import number, whole
+from ...simulate.replicates import key, repeat
 from ..relu import Population
-from .replicates import key, repeat
 from .threestage import balance, descend, train
 
-_SMALL = 1e-9  # second-layer weight of a neuron that a jolt may revive
+_SMALL = 1e-9  # second-layer weight of a neuron that a perturbation may revive
 
 
 @dataclass(frozen=True, eq=False)
-class Trail:
+class Trajectory:
     """What gradient descent on L_λ = L + (λ/2)(‖a‖² + ‖W‖²) passed, at k of its steps.
 
     steps : (k,).   objective, slope, loss : (k, B), L_λ, ‖∇L_λ‖² and L.   a, W : (k, B, m) and (k, B, m, d).
@@ -40,7 +40,7 @@ class Trail:
         return np.sum(x * y, axis=0) / np.sum(x**2, axis=0)
 
 
-def survey(system, a, W, ridge):
+def evaluate(system, a, W, ridge):
     """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,)."""
     loss, by_second, by_first = system.gradient(a, W)
     decay = ridge / 2 * (np.sum(a**2, axis=-1) + np.sum(W**2, axis=(-2, -1)))
@@ -48,18 +48,18 @@ def survey(system, a, W, ridge):
     return loss + decay, slope, loss
 
 
-def follow(system, a, W, ridge, marks, step=1.0):
-    """The `Trail` of plain gradient descent at λ = ridge, at the steps `marks`, whole numbers >= 0, increasing."""
+def follow(system, a, W, ridge, marks):
+    """The `Trajectory` of plain gradient descent at λ = ridge, at the steps `marks`, whole numbers >= 0, increasing."""
     marks = np.array([whole("marks", int(mark), 0) for mark in marks])
     if len(marks) < 1 or np.any(np.diff(marks) <= 0):
         raise ValueError(f"marks = {marks}: must be increasing whole numbers, at least one")
     passed = []
     for gap in np.diff(marks, prepend=0):
         if gap:
-            end = descend(system, a, W, ridge, "gradient", int(gap), tolerance=0.0, step=step)
+            end = descend(system, a, W, ridge, "gradient", int(gap), tolerance=0.0)
             a, W = end.a, end.W
-        passed.append((*survey(system, a, W, ridge), a, W))
-    return Trail(marks, *(np.array(part) for part in zip(*passed, strict=True)))
+        passed.append((*evaluate(system, a, W, ridge), a, W))
+    return Trajectory(marks, *(np.array(part) for part in zip(*passed, strict=True)))
 
 
 def rate(system, a, W, ridge, marks):
@@ -67,21 +67,11 @@ def rate(system, a, W, ridge, marks):
 
     marks : the two steps between which it is measured.
     """
-    trail = follow(system, a, W, ridge, marks)
-    return np.log(trail.slope[0] / trail.slope[-1]) / 2 / (trail.steps[-1] - trail.steps[0])
+    path = follow(system, a, W, ridge, marks)
+    return np.log(path.slope[0] / path.slope[-1]) / 2 / (path.steps[-1] - path.steps[0])
 
 
-def trace(system, a, W, ridge, method, limit):
-    """(`Descent`, objective after every iteration) of one network (m,), (m, d) by either method of `descend`."""
-    objectives = []
-
-    def watch(a, W):
-        objectives.append(survey(system, a, W, ridge)[0])
-
-    return descend(system, a, W, ridge, method, limit, watch=watch), np.array(objectives)
-
-
-def fade(system, a, W, ridges, levels, limit, step=1.0):
+def annealed_descent(system, a, W, ridges, levels, limit):
     """Plain gradient descent with λ lowered network by network: (steps, losses) at which each λ was left, (B, k).
 
     ridges : the k values of λ in turn.   levels : (k,), the objective at which each is left for the next.
@@ -90,7 +80,6 @@ def fade(system, a, W, ridges, levels, limit, step=1.0):
     ridges, levels = np.asarray(ridges, float), np.asarray(levels, float)
     if ridges.shape != levels.shape or ridges.ndim != 1:
         raise ValueError(f"ridges {ridges.shape} and levels {levels.shape}: must be of one length")
-    number("step", step, above=0)
     steps, losses = np.full((2, *a.shape[:-1], len(ridges)), np.nan)
     at = np.zeros(a.shape[:-1], int)
     for count in range(whole("limit", limit, 1) + 1):
@@ -102,8 +91,8 @@ def fade(system, a, W, ridges, levels, limit, step=1.0):
         at += left
         if np.all(at == len(ridges)):
             break
-        a = a - step * (by_second + ridge[..., None] * a)
-        W = W - step * (by_first + ridge[..., None, None] * W)
+        a = a - (by_second + ridge[..., None] * a)
+        W = W - (by_first + ridge[..., None, None] * W)
     return steps, losses
 
 
@@ -119,14 +108,7 @@ def scatter(a, W, copies, spread, rng):
     return balance(a, W + spread / np.sqrt(W.shape[1]) * lengths * rng.standard_normal(W.shape))
 
 
-def sprinkle(a, W, mass, rng):
-    """One more neuron of weight ±mass on a random line, as balanced as the others: (m + 1,) and (m + 1, d)."""
-    size = np.sqrt(number("mass", mass, above=0))
-    line = rng.standard_normal(W.shape[1])
-    return np.append(a, rng.choice([-size, size])), np.vstack([W, size * line / np.linalg.norm(line)])
-
-
-def jolt(a, W, size, rng):
+def perturb(a, W, size, rng):
     """Every neuron moved by a Gaussian vector of length `size` >= 0 relative to the mean neuron's, then balanced."""
     number("size", size, least=0)
     length = np.mean(np.linalg.norm(W, axis=1))

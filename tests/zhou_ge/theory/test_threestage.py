@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onestep import relu, theory
-from onestep.simulate import key, threestage
+from onestep.simulate import key
+from onestep.zhou_ge import relu, theory
+from onestep.zhou_ge.simulate import threestage
 
 
 @pytest.fixture

@@ -1,25 +1,8 @@
-import numpy as np
 import pytest
 
 from onestep import Problem, checks, simulate
 
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
-
-
-def test_a_problem_is_told_from_other_things():
-    p = Problem(100, 30, 50)
-    assert checks.problem(p) is p
-    for other in (None, {"n": 100}, 3):
-        with pytest.raises(ValueError, match="must be a Problem"):
-            checks.problem(other)
-
-
-def test_a_readout_is_a_law_or_values_of_mean_square_one():
-    assert checks.readout("gaussian") is None
-    assert checks.readout([1.0, -1.0]).tolist() == [1.0, -1.0]
-    for bad in ("uniform", [3.0], [], [[1.0]], [np.nan], None):
-        with pytest.raises(ValueError, match=r"readout = .*mean square 1"):
-            checks.readout(bad)
 
 
 def test_a_folder_is_made_or_refused(tmp_path):

@@ -3,7 +3,8 @@ import pickle
 import numpy as np
 import pytest
 
-from onestep import Problem, hermite
+from onestep import Problem, hermite, theory
+from onestep.problem import as_problem
 
 P = Problem(1000, 300, 500)
 
@@ -30,12 +31,38 @@ P = Problem(1000, 300, 500)
         ({"activation": 7}, "activation = 7"),
         ({"first_layer": "orthogonal"}, "first_layer = 'orthogonal': must be one of sphere, gaussian"),
         ({"initial_output": None}, "initial_output = None: must be one of negligible, full"),
+        *(({"readout": bad}, "readout = .*mean square 1") for bad in ("uniform", [3.0], [], [[1.0]], [np.nan], None)),
+        ({"step_samples": 0}, "step_samples = 0: must be a whole number >= 1"),
         ({"lam": 1.0}, "unknown field lam"),
     ],
 )
 def test_every_field_is_checked(changes, message):
     with pytest.raises(ValueError, match=message):
         P.replace(**changes)
+
+
+def test_a_problem_is_told_from_other_things():
+    assert as_problem(P) is P
+    for other in (None, {"n": 100}, 3):
+        with pytest.raises(ValueError, match="must be a Problem"):
+            as_problem(other)
+
+
+def test_readout_and_sample_of_the_step_are_facts_of_the_experiment():
+    q = P.replace(readout=[1.0, -1.0], step_samples=500)
+    assert (q.readout, q.first_samples, q.step_phi, q.phi) == ((1.0, -1.0), 500, 0.6, 0.3)
+    assert q.readout_values.tolist() == [1.0, -1.0]
+    assert (P.readout_values, P.first_samples, P.step_phi) == (None, 1000, 0.3)
+    assert q.D == pytest.approx(1.6)
+    assert q.scaled(2000).step_samples == 1000
+    assert hash(q) == hash(P.replace(readout=(1.0, -1.0), step_samples=500))
+    for refuses in (theory.gains, theory.boundary):
+        with pytest.raises(
+            ValueError, match=r'readout = \(1.0, -1.0\), step_samples = 500: must be "gaussian" and None'
+        ):
+            refuses(q, 2)
+    with pytest.raises(ValueError, match="step_samples = 500"):
+        theory.visible(q, 3.0)
 
 
 def test_ratios_and_limits():

@@ -32,28 +32,6 @@ def choice(argument, value, allowed):
     return value
 
 
-def problem(p):
-    """p, a `Problem`."""
-    from .problem import Problem  # which checks its own fields with the functions above
-
-    if not isinstance(p, Problem):
-        raise ValueError(f"p = {p!r:.60}: must be a Problem, as in Problem(n=1000, d=300, N=500)")
-    return p
-
-
-def readout(values):
-    """Values of √N a_i as a float array, or None for the law "gaussian"."""
-    if isinstance(values, str) and values == "gaussian":
-        return None
-    try:
-        out = np.asarray(values, float)
-    except (TypeError, ValueError):
-        out = np.zeros(0)
-    if out.ndim != 1 or out.size == 0 or not np.all(np.isfinite(out)) or abs(np.mean(out**2) - 1) > 1e-9:
-        raise ValueError(f'readout = {values!r}: must be "gaussian" or a list of values of √N a_i with mean square 1')
-    return out
-
-
 def steps(eta):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
     try:

@@ -32,6 +32,8 @@ class Problem:
     first_layer : "sphere" (rows of W0 uniform on the unit sphere) or "gaussian" (entries N(0, 1/d)).
     initial_output : "negligible" (the gradient is taken at residual y: output scaled by 1/√N as in Ba et al. 2022,
         with the step scaled by √N) or "full" (residual y - σ(XW0ᵀ)a, as the slides' text reads).
+    readout : law of √N a_i: "gaussian", or a list of equally likely values with mean square 1.
+    step_samples : size of the sample that the gradient step uses; None for n, as many as the ridge regression has.
 
     Raises
     ------
@@ -49,6 +51,8 @@ class Problem:
     noise: float = 0.0
     first_layer: str = "sphere"
     initial_output: str = "negligible"
+    readout: str | tuple = "gaussian"
+    step_samples: int | None = None
 
     def __post_init__(self):
         checked = {field: whole(field, getattr(self, field), 1) for field in ("n", "d", "N")}
@@ -56,6 +60,9 @@ class Problem:
         checked["noise"] = number("noise", self.noise, least=0)
         choice("first_layer", self.first_layer, FIRST_LAYERS)
         choice("initial_output", self.initial_output, INITIAL_OUTPUTS)
+        checked["readout"] = _readout(self.readout)
+        if self.step_samples is not None:
+            checked["step_samples"] = whole("step_samples", self.step_samples, 1)
         for field, value in checked.items():
             object.__setattr__(self, field, value)
         for field in ("activation", "teacher"):
@@ -101,6 +108,21 @@ class Problem:
         return self.d / self.N
 
     @property
+    def first_samples(self):
+        """Size of the sample that the gradient step uses."""
+        return self.n if self.step_samples is None else self.step_samples
+
+    @property
+    def step_phi(self):
+        """d over the size of the sample that the gradient step uses: φ unless `step_samples` says otherwise."""
+        return self.d / self.first_samples
+
+    @property
+    def readout_values(self):
+        """The values of √N a_i as a float array, or None for a Gaussian readout."""
+        return None if self.readout == "gaussian" else np.array(self.readout)
+
+    @property
     def label_power(self):
         """E y² = c⋆² + σ_ε²."""
         return self.target.second_moment + self.noise**2
@@ -109,18 +131,18 @@ class Problem:
     def D(self):
         """Limit of ‖β‖², β = Xᵀr/n with r the residual the gradient sees.
 
-        c⋆1² + φ(c⋆² + σ_ε²) for a negligible initial output; the full one adds c_1² + φ E σ².
+        c⋆1² + φ(c⋆² + σ_ε²) for a negligible initial output; the full one adds c_1² + φ E σ². φ is `step_phi`.
         """
-        D = self.target.linear**2 + self.phi * self.label_power
+        D = self.target.linear**2 + self.step_phi * self.label_power
         if self.initial_output == "full":
-            D += self.student.linear**2 + self.phi * self.student.second_moment
+            D += self.student.linear**2 + self.step_phi * self.student.second_moment
         return D
 
     @property
     def row_growth(self):
         """Limit of ‖e_i‖²/a_i², e_i the part of row i of the gradient other than c_1 a_i β: φ E r² Var σ'(g)."""
         power = self.label_power + (self.student.second_moment if self.initial_output == "full" else 0.0)
-        return self.phi * power * (self.student.slope_second_moment - self.student.linear**2)
+        return self.step_phi * power * (self.student.slope_second_moment - self.student.linear**2)
 
     @property
     def rho(self):
@@ -137,7 +159,34 @@ class Problem:
     def scaled(self, n):
         """The same ratios φ, ψ at another n (d and N rounded to whole numbers)."""
         n = whole("n", n, 1)
-        return self.replace(n=n, d=max(1, _ratio(n, self.d, self.n)), N=max(1, _ratio(n, self.N, self.n)))
+        sizes = {"d": self.d, "N": self.N}
+        if self.step_samples is not None:
+            sizes["step_samples"] = self.step_samples
+        return self.replace(n=n, **{field: max(1, _ratio(n, size, self.n)) for field, size in sizes.items()})
+
+
+def as_problem(p, standard=False):
+    """p, a `Problem`; with `standard`, one whose readout is Gaussian and whose step uses n samples."""
+    if not isinstance(p, Problem):
+        raise ValueError(f"p = {p!r:.60}: must be a Problem, as in Problem(n=1000, d=300, N=500)")
+    if standard and (p.readout != "gaussian" or p.step_samples is not None):
+        raise ValueError(
+            f'readout = {p.readout!r:.40}, step_samples = {p.step_samples}: must be "gaussian" and None here; '
+            'theory.losses(p, eta, method="fixed_point") covers others'
+        )
+    return p
+
+
+def _readout(values):
+    if isinstance(values, str) and values == "gaussian":
+        return values
+    try:
+        out = np.asarray(values, float)
+    except (TypeError, ValueError):
+        out = np.zeros(0)
+    if out.ndim != 1 or out.size == 0 or not np.all(np.isfinite(out)) or abs(np.mean(out**2) - 1) > 1e-9:
+        raise ValueError(f'readout = {values!r}: must be "gaussian" or a list of values of √N a_i with mean square 1')
+    return tuple(out.tolist())
 
 
 def _coefficients(field, spec):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from . import checks, report, simulate, theory
-from .problem import Problem
+from .problem import Problem, as_problem
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5)  # exponents of the steps looked at where no others are asked for
 _POINTS = 25  # of the predicted curves
@@ -165,7 +165,7 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
     Raises ValueError for bad input, and for too little memory before anything is computed; ArithmeticError as
     `theory.losses`.
     """
-    checks.whole("n", checks.problem(p).n, 2)
+    checks.whole("n", as_problem(p).n, 2)
     if checks.whole("trials", trials, 0) == 1:
         raise ValueError("trials = 1: must be 0, or at least 2 for a standard error")
     if trials:

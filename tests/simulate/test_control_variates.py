@@ -14,11 +14,13 @@ from onestep.simulate.control_variates import variates
     ],
 )
 def test_their_means_are_zero(change, readout, step_samples):
-    p = Problem(20, 8, 12, teacher=(0.0, 1.0, 0.7), noise=0.4).replace(**change)
+    p = Problem(20, 8, 12, teacher=(0.0, 1.0, 0.7), noise=0.4, readout=readout, step_samples=step_samples).replace(
+        **change
+    )
     found = []
     for trial in range(6000):
-        now = simulate.draw(p, simulate.key(3, trial), readout, step_samples)
-        found.append(variates(p, now, now.y2[:, None], readout))
+        now = simulate.draw(p, simulate.key(3, trial))
+        found.append(variates(p, now, now.y2[:, None]))
     found = np.array(found)
     assert found.shape == (6000, 7)
     assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(6000))
@@ -37,8 +39,8 @@ def test_redraws_count_as_one_label():
 @pytest.mark.parametrize("size", [1, 4])
 def test_the_squared_gradient_is_taken_less_its_exact_mean(size):
     """E ‖Xᵀy/m‖² = E y²‖x‖²/m + (1 - 1/m) (E y x)², by quadrature."""
-    p = Problem(20, 8, 12, teacher=(0.0, 0.8, 0.4, 0.3), noise=0.5)
-    now = simulate.draw(p, simulate.key(2), step_samples=size)
+    p = Problem(20, 8, 12, teacher=(0.0, 0.8, 0.4, 0.3), noise=0.5, step_samples=size)
+    now = simulate.draw(p, simulate.key(2))
     beta = now.X.T @ now.y / size
     z, w = np.polynomial.hermite_e.hermegauss(20)
     w, y = w / w.sum(), p.target(z)

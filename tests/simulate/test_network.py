@@ -9,8 +9,8 @@ P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 @pytest.mark.parametrize("output", ["negligible", "full"])
 @pytest.mark.parametrize(("activation", "size"), [("tanh", None), ("softplus", 45)])
 def test_gradient_against_differences_of_the_loss(output, activation, size):
-    p = P.replace(initial_output=output, activation=activation)
-    now = simulate.draw(p, simulate.key(0), step_samples=size)
+    p = P.replace(initial_output=output, activation=activation, step_samples=size)
+    now = simulate.draw(p, simulate.key(0))
 
     def loss(W):
         f = p.student(now.X @ W.T) @ now.a

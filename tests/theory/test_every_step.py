@@ -210,31 +210,31 @@ def test_readout_laws_meet_and_differ():
     quantiles = stats.norm.ppf((np.arange(400) + 0.5) / 400)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
-    gaussian, many = theory.every_step.fixed_point(P2, eta), theory.every_step.fixed_point(P2, eta, readout=quantiles)
+    gaussian, many = theory.every_step.fixed_point(P2, eta), theory.losses(P2.replace(readout=quantiles), eta)
     np.testing.assert_allclose(many.train, gaussian.train, rtol=2e-3)
     np.testing.assert_allclose(many.test, gaussian.test, rtol=2e-3)
-    assert np.all(np.abs(theory.every_step.fixed_point(P2, eta, readout=[1.0]).test / gaussian.test - 1) > 0.02)
+    assert np.all(np.abs(theory.losses(P2.replace(readout=[1.0]), eta).test / gaussian.test - 1) > 0.02)
 
 
 def test_one_value_readout_against_a_simulation_that_redraws_everything():
-    p = Problem(480, 240, 240, 0.02, "tanh", "tanh")
-    eta, first = np.sqrt(p.N), 120
-    ran = simulate.losses(p, eta, trials=40, seed=8, jobs=1, readout=[1.0], step_samples=first)
+    p = Problem(480, 240, 240, 0.02, "tanh", "tanh", readout=[1.0], step_samples=120)
+    eta = np.sqrt(p.N)
+    ran = simulate.losses(p, eta, trials=40, seed=8, jobs=1)
     losses = np.stack([ran.train, ran.test], axis=1)
     se = losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
-    found = theory.every_step.fixed_point(p, eta, readout=[1.0], step_samples=first)
+    found = theory.losses(p, eta)
     assert np.all(np.abs(losses.mean(axis=0) - [found.train, found.test]) < 3 * se + 0.02 * losses.mean(axis=0))
-    blind = theory.every_step.fixed_point(p, eta, readout=[-1.0], step_samples=p.n)
+    blind = theory.losses(p.replace(readout=[-1.0], step_samples=None), eta)
     assert abs(losses.mean(axis=0)[1] - blind.test) > 5 * se[1]
 
 
 @pytest.mark.parametrize(("N", "n"), [(100, 500), (400, 500)])
 def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
     """All rests on how little the spikes differ, and on how much of that other directions show."""
-    p, first = Problem(n, 50, N, 0.1, (0.0, 1.0, 0.4), (0.0, 1.0)), 500
+    p = Problem(n, 50, N, 0.1, (0.0, 1.0, 0.4), (0.0, 1.0), readout=[1.0], step_samples=500)
     eta = 1.2 * np.sqrt(N)
-    ran = simulate.losses(p, eta, trials=300, seed=3, jobs=2, readout=[1.0], step_samples=first).mean
-    found = theory.losses(p, eta, readout=[1.0], step_samples=first)
+    ran = simulate.losses(p, eta, trials=300, seed=3, jobs=2).mean
+    found = theory.losses(p, eta)
     for loss, told in ((ran.train, found.train), (ran.test, found.test)):
         assert abs(loss.value / told - 1) < 0.03 + 3 * loss.se / told  # 9 % and 99.9 % if all that is shown counted
 
@@ -242,9 +242,9 @@ def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
 @pytest.mark.parametrize("quadratic", [0.4, 0.6])
 def test_lengths_that_lean_on_the_teacher(quadratic):
     """An activation with c_2 c_3 ≠ 0, a teacher with c⋆_2 ≠ 0: the term they make is 1.4 to 2 % of the test error."""
-    p, readout = Problem(400, 100, 100, 0.1, "tilted_sin", (0.0, 1.0, quadratic)), [1.0, -1.0]
-    test = simulate.losses(p, p.n**0.45, 400, seed=3, readout=readout).mean.test
-    ratio = test / theory.losses(p, p.n**0.45, readout=readout).test
+    p = Problem(400, 100, 100, 0.1, "tilted_sin", (0.0, 1.0, quadratic), readout=[1.0, -1.0])
+    test = simulate.losses(p, p.n**0.45, 400, seed=3).mean.test
+    ratio = test / theory.losses(p, p.n**0.45).test
     assert abs(ratio.value - 1) < 3 * ratio.se
     assert ratio.se < 0.004
 
@@ -263,7 +263,7 @@ def test_shapes_and_residuals():
     assert curve.rel_std.test[1] == pytest.approx(float(single.rel_std.test), rel=1e-6)
     through = theory.losses(P1, np.array([3.0]), method="fixed_point")
     assert through.test[0] == pytest.approx(float(single.test), rel=1e-12)
-    same = theory.every_step.fixed_point(P1, 3.0, step_samples=P1.n)
+    same = theory.losses(P1.replace(step_samples=P1.n), 3.0)
     assert same.test == pytest.approx(single.test, rel=1e-12)
 
 
@@ -272,10 +272,6 @@ def test_shapes_and_residuals():
     [
         ({"eta": -1.0}, "eta"),
         ({"eta": [[1.0]]}, "eta"),
-        ({"readout": "uniform"}, "readout"),
-        ({"readout": [2.0]}, "readout"),
-        ({"readout": []}, "readout"),
-        ({"step_samples": 0}, "step_samples"),
         ({"step_noise": "none"}, "step_noise"),
         ({"p": P1.replace(activation=(0.0, 0.0, 1.0))}, "c_1 = 0"),
         ({"p": P1.scaled(10**30)}, "N = "),
@@ -338,7 +334,7 @@ def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
 
 def test_the_best_step_is_looked_for_beyond_the_root_of_n():
     p = P2.replace(n=500, d=150, N=250)
-    best = theory.every_step.best_step(p, readout=[1.0])
+    best = theory.best_step(p.replace(readout=[1.0]))
     assert np.sqrt(p.n) < best.eta < 2 * np.sqrt(p.n)
     assert not best.at_bound
 
@@ -359,8 +355,8 @@ def test_one_door_takes_the_method_that_is_right_there():
     assert theory.losses(huge, far, method="spiked").test == theory.staircase.spiked(huge, far).test
     assert theory.losses(huge, far, growing_rows=False).test == theory.staircase.spiked(huge, far).test
     assert np.isnan(theory.losses(huge, [0.0, far]).rel_std.test).tolist() == [True, True]
-    one = theory.losses(P1, 3.0, readout=[1.0], step_samples=4000, step_noise="isotropic")
-    assert one == theory.every_step.fixed_point(P1, 3.0, [1.0], 4000, "isotropic")
+    one = theory.losses(P1, 3.0, step_noise="isotropic")
+    assert one == theory.every_step.fixed_point(P1, 3.0, step_noise="isotropic")
 
 
 @pytest.mark.parametrize(
@@ -368,12 +364,12 @@ def test_one_door_takes_the_method_that_is_right_there():
     [
         ({"method": "exact"}, "method = 'exact': must be one of fixed_point, spiked"),
         ({"method": "spiked", "eta": 400.0}, r"eta = 400: .* s <= 0.25"),
-        ({"method": "spiked", "readout": [1.0]}, "readout = .* cannot use it"),
-        ({"method": "spiked", "step_samples": 10}, "step_samples = 10: .* cannot use it"),
+        ({"method": "spiked", "p": P1.replace(readout=[1.0])}, r"readout = \(1.0,\).* must be \"gaussian\""),
+        ({"method": "spiked", "p": P1.replace(step_samples=10)}, "step_samples = 10: must be"),
         ({"method": "spiked", "step_noise": "absent"}, "step_noise = 'absent': .* cannot use it"),
         ({"growing_rows": True}, 'growing_rows = True: belongs to method="spiked"'),
     ],
 )
 def test_options_that_a_method_cannot_use_are_errors(options, message):
     with pytest.raises(ValueError, match=message):
-        theory.losses(P1, **({"eta": 1.0} | options))
+        theory.losses(**({"p": P1, "eta": 1.0} | options))

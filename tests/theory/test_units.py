@@ -87,7 +87,7 @@ def test_what_the_spike_tells_of_the_length(activation):
 def test_noise_that_lengths_and_spikes_share():
     """The covariance of ‖ω‖² and β̂ᵀω over units, all of one readout weight."""
     p = Problem(800, 400, 300, 0.05, "tilted_sin", (0.0, 1.0, 0.5), 0.3)
-    batch = theory.every_step.family(p, readout=[1.0]).batch
+    batch = theory.every_step.family(p.replace(readout=[1.0])).batch
     _, slope, beside, *_ = theory.units.length_law(p, batch, np.array([1.0]))
     told = slope[0] * (1 + 2 * p.student.coefficients(2)[2] * batch.plane[1, 0, 0]) + beside[0]
     rng, found = np.random.default_rng(7), []
@@ -108,7 +108,7 @@ def test_what_lengths_share_with_other_directions(c3):
     """The covariance of ‖ω‖², next to β̂, with the part of ω along β⋆ next to β̂, over units of one readout weight."""
     p = Problem(2000, 200, 400, 0.1, (0.0, 0.43, -0.21, c3), (0.0, 1.0, 0.4))
     move, found = 1.5, []
-    batch = theory.every_step.family(p, readout=[1.0]).batch
+    batch = theory.every_step.family(p.replace(readout=[1.0])).batch
     *_, shared = theory.units.length_law(p, batch, np.array([move]))
     told = batch.axes[1] @ shared[:, 0]
     rng = np.random.default_rng(8)
@@ -132,7 +132,7 @@ def test_lengths_without_the_coherent_stretch_of_rows(layer):
     p = Problem(2000, 250, 4000, 0.01, "tanh", (0.0, 1.0, 0.5), 0.3, layer)
     eta, stretch, found = 0.5 * np.sqrt(p.N), 6 * p.student.coefficients(3)[3], []
     for seed in range(8):
-        draw = simulate.draw(p, np.random.default_rng(seed), readout=[1.0])
+        draw = simulate.draw(p.replace(readout=[1.0]), np.random.default_rng(seed))
         G, beta = simulate.gradient(p, draw), simulate.direction(p, draw)
         hat = beta / np.linalg.norm(beta)
         for part in (0, stretch * (draw.a * (draw.W0 @ beta))[:, None] * draw.W0):
@@ -203,7 +203,7 @@ def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
     """With equal readout weights 1/√N the mean of w_iᵀβ̂ is that of the spike less what β holds of -c_1 W0ᵀa."""
     p, found = Problem(900, 300, 400, noise=0.3, initial_output="full"), []
     for seed in range(6):
-        draw = simulate.draw(p, np.random.default_rng(seed), readout=[1.0])
+        draw = simulate.draw(p.replace(readout=[1.0]), np.random.default_rng(seed))
         W, beta = draw.W0 + step * simulate.gradient(p, draw), simulate.direction(p, draw)
         found.append(np.mean(W @ beta) / np.linalg.norm(beta))
     _, units = law_of_units(p, step, values=np.array([1.0]))

@@ -11,19 +11,18 @@ import numpy as np
 from ..problem import Problem
 
 
-def variates(p: Problem, draw, labels, readout="gaussian"):
+def variates(p: Problem, draw, labels):
     """Statistics of a replicate less their means, (7,): of β = Xᵀy/n its squared length and its part along β⋆; of the
     second sample the label's power and its products with H_1 and H_2 of X̃β⋆; of the readout Σ a² and N Σ a⁴.
 
     labels : (n, k), the second sample's labels; k redraws of their noise count as one.
-    readout : as for `draw`.
     """
     power, c = p.label_power, p.target.coefficients(2)
     beta, m = draw.X.T @ draw.y / len(draw.y), len(draw.y)
     z, weight = p.target.nodes()
     bent = weight @ (p.target(z) ** 2 * (z**2 - 1))  # E y²(z² - 1)
     ahead, mean = draw.X2 @ draw.beta_star, labels.mean(1)
-    fourth = 3.0 if isinstance(readout, str) else np.mean(np.asarray(readout, float) ** 4)
+    fourth = 3.0 if p.readout_values is None else np.mean(p.readout_values**4)
     return np.array(
         [
             beta @ beta - (p.d * power + bent) / m - (1 - 1 / m) * c[1] ** 2,

@@ -13,10 +13,10 @@ from math import factorial
 
 import numpy as np
 
-from .. import checks, estimates
+from .. import estimates
 from ..checks import steps, whole
 from ..hermite import Polynomial
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from . import averages
 from .control_variates import variates
 from .data import examine
@@ -69,8 +69,6 @@ def losses(
     seed=0,
     jobs=2,
     test_size=None,
-    readout="gaussian",
-    step_samples=None,
     redraws=1,
     data=None,
     executor=None,
@@ -83,7 +81,7 @@ def losses(
     eta : step size(s) >= 0, scalar or 1-D.
     trials, seed, jobs, executor : as in `repeat`; each replicate redraws everything.
     test_size : None for the exact population test error, or the size of a fresh test sample; needed with own data.
-    readout, step_samples, data : as for `draw`.
+    data : as for `draw`.
     redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
     degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x; None reports none.
 
@@ -97,9 +95,6 @@ def losses(
     eta = steps(eta)
     if test_size is not None:
         test_size = whole("test_size", test_size, 1)
-    checks.readout(readout)
-    if step_samples is not None:
-        step_samples = whole("step_samples", step_samples, 1)
     if degree is not None:
         degree = whole("degree", degree, 0)
         if test_size is not None:
@@ -111,7 +106,7 @@ def losses(
     redraws = whole("redraws", redraws, 1)
     if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
-    options = {"readout": readout, "step_samples": step_samples, "redraws": redraws, "data": data, "degree": degree}
+    options = {"redraws": redraws, "data": data, "degree": degree}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
     results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
     train, test, *learned = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
@@ -120,21 +115,19 @@ def losses(
 
 def memory(p: Problem, test_size=None):
     """GiB that one replicate of `losses` needs at its peak."""
-    checks.problem(p)
+    as_problem(p)
     n, d, N = float(p.n), float(p.d), float(p.N)
-    replicate = 2 * n * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
+    replicate = (n + float(p.first_samples)) * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
     replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
     return 8 * replicate / 2**30
 
 
-def sweep(
-    p: Problem, eta, rng, test_size=None, readout="gaussian", step_samples=None, redraws=1, data=None, degree=None
-):
+def sweep(p: Problem, eta, rng, test_size=None, redraws=1, data=None, degree=None):
     """One replicate of `losses`: training losses, test errors and b_0..b_degree at every step, and its variates (k,).
 
     The first is (2, len(eta)), or (3 + degree, len(eta)) where a degree is given.
     """
-    now = draw(p, rng, readout, step_samples, data, test_size)
+    now = draw(p, rng, data, test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
     if test_size is None:
@@ -150,7 +143,7 @@ def sweep(
     for step in eta:
         a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
         out.append([train.mean(), *measure(step, a)])
-    return np.transpose(out), variates(p, now, labels, readout) if data is None else np.zeros(0)
+    return np.transpose(out), variates(p, now, labels) if data is None else np.zeros(0)
 
 
 def _population_error(p, now, G, degree):

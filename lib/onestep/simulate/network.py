@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .. import checks
 from ..checks import choice, whole
-from ..problem import Problem
+from ..problem import Problem, as_problem
 
 DIRECTIONS = ("residual", "labels")
 ROWS = ("real", "restored", "rank one")
@@ -38,20 +38,17 @@ class Draw:
     y3: np.ndarray | None = None
 
 
-def draw(p: Problem, rng, readout="gaussian", step_samples=None, data=None, test_size=None) -> Draw:
-    """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0 as `p.first_layer` says.
+def draw(p: Problem, rng, data=None, test_size=None) -> Draw:
+    """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0, a and the sample sizes as p says.
 
-    readout : √N a_i is N(0, 1) for "gaussian", else one of these equally likely values.
-    step_samples : size of the sample (X, y) that the gradient step uses; p.n when None.
     data : own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
     test_size : rows of a third sample; no such sample when None.
 
     Raises ValueError for a bad argument, for data with another number of columns than p.d or with too few rows, and
     when the memory needed is not there (checked before anything is drawn).
     """
-    checks.problem(p)
-    values = checks.readout(readout)
-    sizes = [p.n if step_samples is None else whole("step_samples", step_samples, 1), p.n]
+    values = as_problem(p).readout_values
+    sizes = [p.first_samples, p.n]
     sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
     gib = 8 * p.d * (p.N + sum(sizes)) / 2**30
     if gib > 1:  # asking the system takes longer than a small draw

@@ -10,9 +10,9 @@ from numpy.polynomial.hermite_e import hermevander
 from scipy.linalg import cho_solve
 from scipy.special import factorial
 
-from ..checks import problem, whole
+from ..checks import whole
 from ..hermite import Polynomial, monomials
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from . import averages
 from .control_variates import variates
 from .every_step import Losses, memory
@@ -37,7 +37,7 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redra
     whole k up to the highest order: no step bears a spike of that degree.
     """
     orders, redraws = _orders(orders), whole("redraws", redraws, 1)
-    c = problem(p).student.coefficients(int(max(orders)))
+    c = as_problem(p).student.coefficients(int(max(orders)))
     missing = np.flatnonzero(c[1:] == 0)
     if missing.size:
         raise ValueError(

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from .. import checks
 from ..hermite import Polynomial
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from . import equivalent, quadrature, staircase
 from .first_batch import FirstBatch, first_batch, spread
 from .random_features import IMAGINARY
@@ -81,7 +81,7 @@ class Losses:
     rel_std: Error
 
 
-def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=None, step_noise=None) -> Losses:
+def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses:
     """Predicted train and test loss of the network after one gradient step of size eta.
 
     Parameters
@@ -93,18 +93,17 @@ def losses(p, eta, method=None, growing_rows=None, readout=None, step_samples=No
         c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "fixed_point" where N allows, else "spiked"
         with growing rows.
     growing_rows : for "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
-    readout, step_samples, step_noise : for "fixed_point", see there.
+    step_noise : for "fixed_point", see there.
 
     Raises ValueError for bad input, a step or an option that the method does not cover, or c_1 = 0 (no spike forms);
     ArithmeticError when the fixed point or the quadrature does not converge.
     """
-    checks.problem(p)
+    as_problem(p)
     if method is None:
         method = "fixed_point" if p.N <= WIDEST else "spiked"
         growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
     checks.choice("method", method, METHODS)
-    options = {"readout": readout, "step_samples": step_samples, "step_noise": step_noise}
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {} if step_noise is None else {"step_noise": step_noise}
     if method == "fixed_point":
         if growing_rows is not None:
             raise ValueError(
@@ -128,7 +127,7 @@ def untrained(p) -> Losses:
 
 def uncalibrated(p):
     """What of p lies outside the box on which `Error` was calibrated, in words; [] if nothing does."""
-    checks.problem(p)
+    as_problem(p)
     found = {"n": p.n, "d": p.d, "d/n": p.d / p.n, "N/n": p.N / p.n, "ridge": p.ridge, "noise": p.noise}
     return [
         f"{name} = {found[name]:.3g}, not {f'{low:g} to {high:g}' if high < np.inf else f'{low:g} or more'}"
@@ -137,16 +136,13 @@ def uncalibrated(p):
     ]
 
 
-def fixed_point(p, eta, readout="gaussian", step_samples=None, step_noise="correlated") -> Losses:
+def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), from one fixed point.
 
     Parameters
     ----------
     p : Problem.
     eta : step size, a number or 1-D array, >= 0.
-    readout : law of √N a_i: "gaussian", or a list of equally likely values with mean square 1
-        ([1.0]: all equal, as in Cui et al.).
-    step_samples : size of the batch that the gradient step uses; p.n when None.
     step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "incoherent" all of it but the
         stretch 6c_3 η a_i β·w_i of each row, "isotropic" only its size, "absent" nothing: the spike alone.
 
@@ -163,7 +159,7 @@ def fixed_point(p, eta, readout="gaussian", step_samples=None, step_noise="corre
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)
-    family, largest = _resolved(p, flat.max(), readout, step_samples, step_noise)
+    family, largest = _resolved(p, flat.max(), step_noise)
     out, solutions, solution = np.empty((5, flat.size)), [None] * flat.size, largest[1]
     for j in np.argsort(-flat, kind="stable"):
         out[:, j], solution = largest if flat[j] == flat.max() else family.evaluate(flat[j], solution)
@@ -238,7 +234,7 @@ def best_step(p, largest=None, **options):
     options : as for `fixed_point`.
     """
     if largest is None:
-        largest = min(3 * sqrt(checks.problem(p).n), 0.999 * _HEAVIEST / family(p, **options).strength)
+        largest = min(3 * sqrt(as_problem(p).n), 0.999 * _HEAVIEST / family(p, **options).strength)
     largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
     found, (_, solution) = _resolved(p, largest, **options)
@@ -259,7 +255,7 @@ def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
     smallest = checks.number("smallest", smallest, above=0)
     largest = checks.number("largest", largest, above=smallest)
 
-    family, (_, solution) = _resolved(checks.problem(p).replace(ridge=smallest), eta, **options)
+    family, (_, solution) = _resolved(as_problem(p).replace(ridge=smallest), eta, **options)
 
     def test(log_ridge):
         nonlocal solution
@@ -283,12 +279,10 @@ def _least(grid, function):
     return float(found.x if found.fun < values[j] else grid[j])
 
 
-def family(p, readout="gaussian", step_samples=None, step_noise="correlated", order=_ORDERS[0]):
+def family(p, *, step_noise="correlated", order=_ORDERS[0]):
     """The `Family` of equivalent features of p on `order` quadrature nodes; the other arguments as for `losses`."""
-    checks.problem(p)
-    values = checks.readout(readout)
+    values = as_problem(p).readout_values
     checks.choice("step_noise", step_noise, STEP_NOISE)
-    phi = p.phi if step_samples is None else p.d / checks.whole("step_samples", step_samples, 1)
     if p.student.coefficients(1)[1] == 0:
         raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
     if p.d < FEWEST:
@@ -297,14 +291,14 @@ def family(p, readout="gaussian", step_samples=None, step_noise="correlated", or
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
     c1, _, c3 = p.student.coefficients(3)[1:]
     longer = 3 * c3 / c1 if step_noise in ("correlated", "incoherent") else 0.0
-    return Family(p, values, first_batch(p, phi, order, longer), step_noise, order)
+    return Family(p, values, first_batch(p, p.step_phi, order, longer), step_noise, order)
 
 
-def _resolved(p, eta, readout="gaussian", step_samples=None, step_noise="correlated"):
+def _resolved(p, eta, step_noise="correlated"):
     """The coarsest quadrature whose losses at the largest step agree with the next one's, and the solution there."""
     last = None
     for order in _ORDERS:
-        finer = family(p, readout, step_samples, step_noise, order)
+        finer = family(p, step_noise=step_noise, order=order)
         weight = eta * finer.strength
         if weight > _HEAVIEST:
             raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import factorial, factorial2
 
 from ..checks import number, steps, whole
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from .random_features import common_part, traces
 
 _NODES = 48  # Gauss-Hermite nodes for kernels in z and u: entire in szu, exact to rounding for s <= 1
@@ -24,7 +24,7 @@ def term(p: Problem, eta, k):
 
     For η = n^α it is of order n^{(α-1/2)k+1/2}.  eta : step size(s) >= 0.  k : whole number >= 1.
     """
-    c = p.student.coefficients(whole("k", k, 1))
+    c = as_problem(p, standard=True).student.coefficients(whole("k", k, 1))
     return (abs(c[1]) * steps(eta) * sqrt(p.D)) ** k * abs(c[k]) * factorial2(2 * k - 1) * float(p.N) ** ((1 - k) / 2)
 
 
@@ -38,7 +38,7 @@ def omitted(p: Problem, eta, order):
     eta, order = steps(eta), whole("order", order, 0)
     z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
     root = np.sqrt(mass / mass.sum())
-    c = p.student.coefficients(order)
+    c = as_problem(p, standard=True).student.coefficients(order)
     out = []
     for step in np.atleast_1d(eta):
         t = step * p.student.linear * sqrt(p.D / p.N) * np.outer(z, z)

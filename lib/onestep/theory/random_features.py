@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import checks
-from ..problem import Problem
+from ..problem import Problem, as_problem
 
 IMAGINARY = 1e-30  # complex step: derivatives exact to rounding, since nothing is subtracted
 
@@ -73,7 +72,7 @@ def traces(p: Problem) -> Traces:
     ------
     ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
     """
-    checks.problem(p)
+    as_problem(p)
     return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
 
 

@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from ..checks import choice, number, steps, whole
 from ..hermite import monomials
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from .bulks import Law, SampledRows
 from .staircase import growth_ratio, require_spikes
 
@@ -113,6 +113,7 @@ def _sampled(p, eta, start):
 
 def _residuals(p):
     """y - f_0 at n equally likely quantiles, of the exact mean square."""
+    as_problem(p, standard=True)
     spread = sqrt(p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0))
     noise = spread * ndtri((np.arange(256) + 0.5) / 256) if spread else np.zeros(1)
     z = ndtri((np.arange(65536 // noise.size) + 0.5) / (65536 // noise.size))
@@ -177,6 +178,7 @@ def _quantiles(N):
 
 def _growth(p, eta, step_noise):
     """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
+    as_problem(p, standard=True)
     return eta**2 / p.N * p.row_growth if choice("step_noise", step_noise, SPIKE_NOISE) == "isotropic" else 0.0
 
 

@@ -16,9 +16,9 @@ from math import inf, log, sqrt
 import numpy as np
 from scipy.special import factorial, factorial2
 
-from ..checks import number, problem, steps, whole
+from ..checks import number, steps, whole
 from ..hermite import monomials
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained_limit
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
@@ -141,7 +141,7 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False)
 
 def require_spikes(p, order):
     """Raises ValueError unless p is a `Problem` with c_1, …, c_order != 0."""
-    c = problem(p).student.coefficients(order)
+    c = as_problem(p, standard=True).student.coefficients(order)
     missing = [k for k in range(1, order + 1) if c[k] == 0]
     if missing:
         raise ValueError(

@@ -68,6 +68,8 @@ class Sources:
             return self._rows(rest)
         if kind == "file":
             return (self.root / rest).read_text(encoding="utf-8").rstrip("\n")
+        if kind == "erratum":
+            return self._erratum(rest)
         if kind == "readme":
             return self._readme(rest)
         if asked == "explorer departures":
@@ -132,6 +134,11 @@ class Sources:
         if not table:
             self._miss(f"no verdict is about {asked}")
         return table
+
+    def _erratum(self, name):
+        """A script of `docs/errata` and what it prints."""
+        script, output = ((self.root / f"docs/errata/{name}.{kind}").read_text("utf-8") for kind in ("py", "txt"))
+        return f"```python\n{script}```\n\nIt prints:\n\n```text\n{output}```"
 
     def _readme(self, title):
         body = text.section((self.root / "README.md").read_text(encoding="utf-8"), title)

@@ -1,4 +1,4 @@
-"""With rows of W₀ from N(0, I/d) the 3 of equation (2) is 2 + q₀; with rows of length one it stands. Setting 2, λ = .01."""
+"""The 3 of equation (2) is 2 + q₀ with rows of W₀ from N(0, I/d), and 3 with rows of length one. Setting 2, λ = .01."""
 
 import numpy as np
 

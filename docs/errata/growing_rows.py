@@ -18,4 +18,5 @@ for n in (250, 500, 1000, 2000):
         F2 = F0 + eta * np.outer(z, a) + eta**2 / 2 * np.outer(z**2, a**2)
         means, missing = (F - F2).mean(0), eta**2 / 4 * a**2  # Dq = φ E y² Var σ'/c₁² = 1/2
         found.append([np.linalg.norm(v) for v in (missing, means, means - missing)])
-    print(f"{n:5} | {0:.3f}, {', '.join(f'{x:.3f}' for x in np.mean(found, axis=0)[:2])} | {np.mean(found, axis=0)[2]:.3f}")
+    corrected, measured, left = np.mean(found, axis=0)
+    print(f"{n:5} | 0.000, {corrected:.3f}, {measured:.3f} | {left:.3f}")

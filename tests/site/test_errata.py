@@ -8,8 +8,17 @@ import pytest
 
 from onestep import theory
 from website import errata
+from website.sources import Sources
 
-TEXT = (Path(__file__).parents[2] / "docs/errata.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
+
+
+def test_every_script_is_shown_with_what_it_prints():
+    shown = set(re.findall(r"\{\{ erratum (\w+) \}\}", TEXT))
+    assert shown == {path.stem for path in (ROOT / "docs/errata").glob("*.py")}
+    assert "print(" in Sources(ROOT).value("erratum equation_3")
+    assert "It prints:\n\n```text\nprinted " in Sources(ROOT).value("erratum equation_3")
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +29,7 @@ def numbers():
 def test_the_page_uses_all_of_them_and_no_others(numbers):
     asked = set()
     for placeholder in re.findall(r"\{\{ *(.+?) *\}\}", TEXT):
-        if not placeholder.startswith("figure "):
+        if not placeholder.startswith(("figure ", "erratum ")):
             asked |= set(placeholder.removeprefix("rows ").split()) - {"not"}
     assert asked == set(numbers)
 

@@ -182,3 +182,17 @@ def test_faults_are_found_and_only_faults(f, fault):
 def test_jumps_are_told_from_kinks():
     assert hermite.Function(np.sign, kinks=(0.0,)).jumps == (0.0,)
     assert hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1)).jumps == ()
+
+
+@pytest.mark.parametrize("name", sorted(hermite.NAMED))
+def test_every_name_is_a_function_of_gaussian_mean_zero_with_its_own_derivative(name):
+    f = hermite.NAMED[name]
+    assert abs(f.mean) < 1e-12
+    assert f.fault == ""
+
+
+def test_centring_subtracts_the_mean_and_nothing_else():
+    f = hermite.centred(hermite.Function(lambda z: np.maximum(z, 0) ** 2, kinks=(0.0,), name="square"))
+    assert abs(f.mean) < 1e-14
+    assert f(1.5) - f(-1.0) == pytest.approx(2.25)
+    assert (f.kinks, f.name) == ((0.0,), "square")

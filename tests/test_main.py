@@ -4,10 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onestep import Problem, study
 from onestep.__main__ import main, parser
+from onestep.simulate.data import BeyondTheory
 
 SMALL = ["--n", "120", "--d", "40", "--hidden", "60", "--ridge", "0.1", "--eta", "1", "4"]
 
@@ -22,7 +24,7 @@ def test_it_hands_every_option_to_study_and_prints_what_that_says(capsys, tmp_pa
         def save(self, folder):
             called.append(folder)
 
-    def stub(*arguments):
+    def stub(*arguments, data):
         called.extend(arguments[:-1])
         return Found()
 
@@ -40,13 +42,15 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
     (tmp_path / "own_functions.py").write_text(
         "import numpy as np\nfrom onestep import hermite\n"
         "clip = hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1), name='clip')\n"
-        "def cosh(z):\n    return np.cosh(z)\n"
+        "def growth(z):\n    return np.exp(z)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
-    assert main([*SMALL, "--activation", "own_functions:cosh"]) == 2
+    assert main([*SMALL, "--activation", "own_functions:growth"]) == 2
     assert "subtract the constant 1.6487" in capsys.readouterr().err
+    assert main([*SMALL, "--activation", "own_functions:growth", "--centre", "--trials", "0"]) == 0
+    assert "activation growth" in capsys.readouterr().out
     (tmp_path / "broken.py").write_text("f = 1 / 0")
     assert main([*SMALL, "--activation", "broken:f"]) == 2
     assert "--activation broken:f: ZeroDivisionError" in capsys.readouterr().err
@@ -55,13 +59,14 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--activation", "relu"], "activation = 'relu': unknown name; known are"),
+        (["--activation", "ramp"], "activation = 'ramp': unknown name; known are"),
         (["--activation", "tanh", "erf"], "--activation tanh erf: must be one name, or numbers"),
         (["--teacher", "no_such_module:f"], "--teacher no_such_module:f: No module named"),
         (["--teacher", "math:no_such_name"], "--teacher math:no_such_name: module 'math' has no attribute"),
         (["--activation", "math:tanh"], "np.tanh, not math.tanh"),
         (["--ridge", "0"], "ridge = 0.0: must be a finite number > 0"),
         (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),
+        (["--data", "/dev/null"], "--data /dev/null: must be an .npz file with X (and y)"),
         (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
     ],
 )
@@ -71,6 +76,18 @@ def test_bad_input_is_an_error_of_one_line(capsys, words, message):
     assert message in err
     assert err.startswith("error: ")
     assert err.count("\n") == 1
+
+
+def test_own_data_from_a_file(capsys, tmp_path):
+    X = np.random.default_rng(0).standard_normal((90, 12)) + 3.0
+    np.savez(tmp_path / "rows.npz", X=X, y=np.sign(X[:, 0] - 3.0))
+    words = ["--data", str(tmp_path / "rows.npz"), "--n", "30", "--hidden", "20", "--trials", "3", "--eta", "2"]
+    with pytest.warns(BeyondTheory, match="subtract the mean of each column"):
+        assert main(words) == 0
+    assert main([*words, "--prepare", "centre"]) == 0
+    out = capsys.readouterr().out
+    assert "d = 12, N = 20" in out
+    assert "accuracy" in out
 
 
 def test_unknown_options_are_refused(capsys):

@@ -20,7 +20,7 @@ P = Problem(1000, 300, 500)
         ({"ridge": "0.1"}, "ridge = '0.1'"),
         ({"noise": -0.1}, "noise = -0.1: must be a finite number >= 0"),
         ({"noise": np.inf}, "noise = inf"),
-        ({"activation": "relu"}, "activation = 'relu': unknown name; known are"),
+        ({"activation": "ramp"}, "activation = 'ramp': unknown name; known are"),
         ({"activation": np.exp}, r"activation = .*subtract the constant 1\.6487"),
         ({"teacher": (1.0, 1.0)}, r"teacher = .*subtract the constant 1\.0"),
         ({"teacher": (0.0, 0.0)}, "teacher = .*finite and positive"),

@@ -8,7 +8,7 @@ multiindex targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
 simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
            measures. They meet in notebooks, in tests, and in study
-study      both for a problem of your own: losses, spikes, best step and ridge
+own_problem  `study`: both for a problem or inputs of your own: losses, spikes, best step and ridge
 __main__   the same from the command line
 zhou_ge/   the second source, with a theory/ and a simulate/ of its own; imported when it is asked for
 estimates  numbers with their standard errors, from replicates
@@ -17,7 +17,7 @@ checks     arguments and memory
 """
 
 from . import estimates, hermite, multiindex, report, simulate, theory
+from .own_problem import DataStudy, Study, study
 from .problem import Problem
-from .study import Study, study
 
 __version__ = "0.1.0"

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import warnings
 from functools import partial
 
 from . import checks, hermite
+from .own_problem import read_rows, study
 from .problem import FIRST_LAYERS, INITIAL_OUTPUTS, Problem
-from .study import study
 
 
 def main(arguments=None):
@@ -23,19 +24,20 @@ def main(arguments=None):
     try:
         if options.save:
             checks.folder("--save", options.save)
+        data = read_rows(options.data, options.prepare) if options.data else None
         p = Problem(
             options.n,
-            options.d,
+            data.d if data else options.d,
             options.hidden,
             ridge=options.ridge,
-            activation=_function("--activation", options.activation),
-            teacher=_function("--teacher", options.teacher),
+            activation=_function("--activation", options.activation, options.centre),
+            teacher=_function("--teacher", options.teacher, options.centre),
             noise=options.noise,
             first_layer=options.first_layer,
             initial_output=options.initial_output,
         )
         tell = partial(print, file=sys.stderr, flush=True)
-        found = study(p, options.eta, options.trials, options.seed, options.jobs, tell)
+        found = study(p, options.eta, options.trials, options.seed, options.jobs, tell, data=data)
         print(found)
         if options.save:
             found.save(options.save)
@@ -55,10 +57,14 @@ def parser():
         "visible spikes, the best step and the best ridge.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    one = f"a name ({', '.join(hermite.NAMED)}), Hermite coefficients c_0 c_1 …, or module:name of your own function"
+    names = ", ".join(hermite.NAMED)
+    one = f"a name ({names}; each less its Gaussian mean), Hermite coefficients c_0 c_1 …, or module:name of your own"
     add = out.add_argument
     add("--activation", nargs="+", default=["shifted_relu"], metavar="A", help=f"{one}, of Gaussian mean 0")
     add("--teacher", nargs="+", default=["0", "1"], metavar="T", help="likewise")
+    add("--centre", action="store_true", help="subtract the Gaussian mean of your own activation and teacher")
+    add("--data", metavar="FILE.npz", help="own inputs: arrays X (rows, d) and, if you like, y; then --d is not used")
+    add("--prepare", choices=("centre", "whiten"), help="make the rows of --data more like Gaussian ones")
     add("--n", type=int, default=1000, help="samples of each stage")
     add("--d", type=int, default=300, help="inputs")
     add("--hidden", type=int, default=500, metavar="N", help="hidden units")
@@ -74,8 +80,13 @@ def parser():
     return out
 
 
-def _function(option, words):
+def _function(option, words, centre=False):
     """What an activation's or teacher's words mean to `Problem`."""
+    spec = _specified(option, words)
+    return hermite.centred(hermite.function(spec, option)) if centre else spec
+
+
+def _specified(option, words):
     if len(words) == 1 and ":" in words[0]:
         return _imported(option, *words[0].split(":", 1))
     try:
@@ -96,4 +107,5 @@ def _imported(option, module, name):
 
 
 if __name__ == "__main__":
+    warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     sys.exit(main())

@@ -268,19 +268,32 @@ def _hermite_functions(g, order):
     return h
 
 
-def _softplus():
-    raw = Function(lambda z: np.logaddexp(0.0, z))
-    shift = raw.mean
-    return Function(lambda z: np.logaddexp(0.0, z) - shift, special.expit, name="softplus")
+def centred(f: Function) -> Function:
+    """f less its Gaussian mean c_0, as `Problem` needs it; the name stays."""
+    mean = f.mean
+    return Function(lambda z: f(z) - mean, f.slope, f.kinks, f.name)
+
+
+def _gelu_slope(z):
+    return special.ndtr(z) + z * np.exp(-(z**2) / 2) / sqrt(2 * np.pi)
+
+
+def _silu_slope(z):
+    return special.expit(z) * (1 + z * special.expit(-z))
 
 
 _TILT = exp(-0.5) / sqrt(2)  # E sin(z + π/4)
 
+# Every function here has Gaussian mean 0: "relu" and "shifted_relu" are both max(z, 0) - 1/√(2π).
 NAMED = {
     "shifted_relu": ShiftedReLU(),
+    "relu": ShiftedReLU(),
+    "gelu": centred(Function(lambda z: z * special.ndtr(z), _gelu_slope, name="gelu")),
+    "silu": centred(Function(lambda z: z * special.expit(z), _silu_slope, name="silu")),
+    "sigmoid": centred(Function(special.expit, lambda z: special.expit(z) * special.expit(-z), name="sigmoid")),
     "tanh": Function(np.tanh, lambda z: 1 - np.tanh(z) ** 2, name="tanh"),
     "erf": Function(special.erf, lambda z: 2 / sqrt(np.pi) * np.exp(-(z**2)), name="erf"),
-    "softplus": _softplus(),
+    "softplus": centred(Function(lambda z: np.logaddexp(0.0, z), special.expit, name="softplus")),
     # smooth and bounded with every c_k != 0: |c_k| = 1/(k! √(2e))
     "tilted_sin": Function(lambda z: np.sin(z + np.pi / 4) - _TILT, lambda z: np.cos(z + np.pi / 4), name="tilted sin"),
 }

@@ -80,7 +80,8 @@ class Problem:
                 raise ValueError(f"{field} = {spec!r}: its Gaussian second moment must be finite and positive")
             if abs(expansion.mean) > _ZERO_MEAN * sqrt(expansion.second_moment):
                 raise ValueError(
-                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r}"
+                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r}, "
+                    "or use hermite.centred (--centre on the command line)"
                 )
 
     def __getstate__(self):

@@ -8,7 +8,7 @@ import pytest
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
 WINGS = {"theory", "simulate"}
 # the places that name both
-MEETING = {LIBRARY / "onestep" / name for name in ("__init__.py", "study.py", "zhou_ge/__init__.py")}
+MEETING = {LIBRARY / "onestep" / name for name in ("__init__.py", "own_problem.py", "zhou_ge/__init__.py")}
 SECOND = "zhou_ge"  # the second source: a package with wings of its own, which the rest never imports
 PACKAGES = ["onestep", "onestep/theory", "onestep/simulate", "onestep/report", "runner", "../.ci/website"]
 PACKAGES += [f"onestep/{SECOND}", f"onestep/{SECOND}/theory", f"onestep/{SECOND}/simulate"]
@@ -55,14 +55,14 @@ def test_no_import_leads_from_one_wing_to_the_other(path):
         ("report/a.py", "from onestep.theory import gains", True),
         ("checks.py", "from .simulate.network import draw", True),
         ("checks.py", "from runner import tables", True),
-        ("theory/a.py", "from ..study import study", True),
+        ("theory/a.py", "from ..own_problem import study", True),
         ("zhou_ge/theory/a.py", "from ..simulate import landscape", True),
         ("zhou_ge/theory/a.py", "from ...simulate import key", True),
         ("zhou_ge/simulate/a.py", "from ..theory.landscape import Certificate", True),
         ("zhou_ge/relu.py", "from .theory import landscape", True),
         ("theory/a.py", "from ..zhou_ge import relu", True),
         ("zhou_ge/simulate/a.py", "from ..relu import Population\nfrom ...simulate.replicates import key", False),
-        ("__main__.py", "from .study import study", False),
+        ("__main__.py", "from .own_problem import study", False),
         ("theory/a.py", "from .spectra import features\nfrom ..checks import steps\nimport numpy", False),
     ],
 )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from onestep import Problem, simulate
-from onestep.simulate.data import BeyondTheory, Rows, Sampler, beyond, departures, examine, whitened
+from onestep.simulate.data import BeyondTheory, Rows, Sampler, beyond, departures, examine, prepared, whitened
 
 P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
@@ -204,3 +204,18 @@ def test_whitened_components_do_not_hang_on_signs_that_are_left_to_chance(monkey
 
     monkeypatch.setattr(np.linalg, "eigh", flipped)
     np.testing.assert_array_equal(whitened(X[:30], X[30:], 3), first)
+
+
+def test_prepared_rows_are_centred_or_white():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.standard_normal((50, 3)) @ rng.standard_normal((3, 3)) + 7.0, np.full(50, 2.0)])
+    centred, white = prepared(X), prepared(X, "whiten")
+    assert centred.shape == white.shape == (50, 3)
+    np.testing.assert_allclose(centred.mean(0), 0, atol=1e-12)
+    assert np.mean(centred**2) == pytest.approx(1)
+    np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(np.corrcoef(centred.T), np.corrcoef(X[:, :3].T))
+    assert prepared(np.column_stack([X[:, :3], X[:, 0]]), "whiten").shape == (50, 3)
+    for bad, message in (({"how": "scale"}, "how = 'scale'"), ({"X": np.ones((4, 2))}, "all rows are the same")):
+        with pytest.raises(ValueError, match=message):
+            prepared(**({"X": X} | bad))

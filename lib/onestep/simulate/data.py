@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from scipy import linalg
 
-from ..checks import whole
+from ..checks import choice, whole
 
 _DIRECTIONS = 64  # random directions on which tails are averaged
 
@@ -29,7 +29,7 @@ class Rows:
         X = _numbers("X", self.X, 2)
         constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
         if constant.size:
-            raise ValueError(f"X: column {_list(constant)} is constant; drop it")
+            raise ValueError(f"X: column {_list(constant)} is constant; drop it, or take prepared(X)")
         object.__setattr__(self, "X", X)
         if self.y is not None:
             object.__setattr__(self, "y", _labels(self.y, len(X)))
@@ -77,6 +77,54 @@ class Sampler:
             if len(y) != size:
                 raise ValueError(f"draw(rng, {size}) has {len(y)} labels for its {size} rows")
         return X, y
+
+
+def labelled(data) -> bool:
+    """Whether `Rows` or a `Sampler` bring labels of their own."""
+    if isinstance(data, Rows):
+        return data.y is not None
+    return data.samples(np.random.default_rng(0), [4])[0][1] is not None
+
+
+def has_signs(data) -> bool:
+    """Whether data are `Rows` with own labels that are all -1 or 1, so that accuracy means something."""
+    return isinstance(data, Rows) and data.y is not None and bool(np.all(np.abs(data.y) == 1))
+
+
+def prepared(X, how="centre"):
+    """Rows made more like the N(0, I_d) that theory assumes, all of them by one map.
+
+    Parameters
+    ----------
+    X : (m, d), finite numbers, m >= 2. Constant columns are dropped.
+    how : "centre" subtracts the columns' means and divides all entries by one number, so that their mean square is 1.
+        "whiten" also turns the covariance into I (see `whitened`); directions without variance are dropped.
+
+    Returns
+    -------
+    (m, d') with d' <= d.
+
+    Raises ValueError for another `how`, and for rows that are all the same.
+    """
+    choice("how", how, ("centre", "whiten"))
+    X = _numbers("X", X, 2)
+    X = X[:, np.ptp(X, axis=0) > 0]
+    if not X.shape[1]:
+        raise ValueError("X: all rows are the same")
+    if how == "whiten":
+        values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
+        varying = int(np.sum(values > 1e-12 * values[-1]))
+        return whitened(X, X, None if varying == X.shape[1] else varying)
+    X = X - X.mean(0)
+    return X / np.sqrt(np.mean(X**2))
+
+
+REMEDIES = {
+    "centre": 'subtract the mean of each column: prepared(X, "centre")',
+    "scale": 'divide by the root mean square: prepared(X, "centre")',
+    "isotropy": 'whiten the rows: prepared(X, "whiten")',
+    "level": "subtract the mean label",
+}  # what lengths, tails and spike depart by is a property of the rows: no linear map mends it
 
 
 class BeyondTheory(UserWarning):
@@ -173,7 +221,9 @@ def examine(data) -> bool:
     found = beyond(X, y)
     if found:
         numbers = ", ".join(f"{name} {number:.3g} (limit {limit:.2g})" for name, (number, limit) in found.items())
-        warnings.warn(f"inputs depart from those that theory assumes: {numbers}", BeyondTheory, stacklevel=3)
+        remedies = "; ".join(REMEDIES[name] for name in found if name in REMEDIES)
+        advice = f". To mend it: {remedies}" if remedies else ". No linear map of the rows mends that"
+        warnings.warn(f"inputs depart from those that theory assumes: {numbers}{advice}", BeyondTheory, stacklevel=3)
     return y is not None
 
 

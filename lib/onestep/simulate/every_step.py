@@ -19,7 +19,7 @@ from ..hermite import Polynomial
 from ..problem import Problem, as_problem
 from . import averages
 from .control_variates import variates
-from .data import examine
+from .data import examine, has_signs
 from .network import blocks, draw, features, gradient, ridge
 from .replicates import repeat
 
@@ -30,12 +30,14 @@ class Losses:
 
     train, test : (trials, *eta.shape).   variates : (trials, k), statistics of the draws with mean zero.
     learned : None, or (trials, *eta.shape, degree + 1), the coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
+    accuracy : None, or (trials, *eta.shape), the share of test rows whose label's sign f̂ has; for own labels ±1.
     """
 
     train: np.ndarray
     test: np.ndarray
     variates: np.ndarray
     learned: np.ndarray | None = None
+    accuracy: np.ndarray | None = None
 
     @property
     def drops(self):
@@ -109,8 +111,10 @@ def losses(
     options = {"redraws": redraws, "data": data, "degree": degree}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
     results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
-    train, test, *learned = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
-    return Losses(train, test, np.array(known), np.stack(learned, axis=-1) if learned else None)
+    train, test, *more = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
+    if has_signs(data):
+        return Losses(train, test, np.array(known), accuracy=more[0])
+    return Losses(train, test, np.array(known), np.stack(more, axis=-1) if more else None)
 
 
 def memory(p: Problem, test_size=None):
@@ -123,9 +127,9 @@ def memory(p: Problem, test_size=None):
 
 
 def sweep(p: Problem, eta, rng, test_size=None, redraws=1, data=None, degree=None):
-    """One replicate of `losses`: training losses, test errors and b_0..b_degree at every step, and its variates (k,).
+    """One replicate of `losses`: training losses, test errors and what else is asked for, and its variates (k,).
 
-    The first is (2, len(eta)), or (3 + degree, len(eta)) where a degree is given.
+    The first is (2, len(eta)); (3 + degree, len(eta)) with a degree; (3, len(eta)) with own labels ±1, for accuracy.
     """
     now = draw(p, rng, data, test_size)
     G = gradient(p, now)
@@ -133,7 +137,7 @@ def sweep(p: Problem, eta, rng, test_size=None, redraws=1, data=None, degree=Non
     if test_size is None:
         measure = _population_error(p, now, G, -1 if degree is None else degree)
     else:
-        measure = _sample_error(p, now, G)
+        measure = _sample_error(p, now, G, has_signs(data))
     labels = now.y2[:, None]
     if redraws > 1 and p.noise:
         again = p.noise * rng.standard_normal((p.n, redraws - 1))
@@ -167,10 +171,12 @@ def _population_error(p, now, G, degree):
     return measure
 
 
-def _sample_error(p, now, G):
+def _sample_error(p, now, G, accuracy):
     base, move = now.X3 @ now.W0.T, now.X3 @ G.T
 
     def measure(step, a):
-        return [np.mean((now.y3[:, None] - features(p, base, move, step) @ a) ** 2)]
+        fitted = features(p, base, move, step) @ a
+        error = np.mean((now.y3[:, None] - fitted) ** 2)
+        return [error, np.mean(fitted * now.y3[:, None] > 0)] if accuracy else [error]
 
     return measure

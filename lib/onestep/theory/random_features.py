@@ -127,7 +127,7 @@ def untrained_limit(p: Problem) -> Losses:
 
 def best_linear(p: Problem):
     """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
-    return p.target.variance - p.target.linear**2 + p.noise**2
+    return p.target.tail + p.noise**2
 
 
 def printed_system(p: Problem, m1, m2):

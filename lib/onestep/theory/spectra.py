@@ -258,15 +258,17 @@ def visible_from(p: Problem, eta):
 def visible(p: Problem, eta, count=8):
     """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
 
-    At most `spikes` of n → ∞, and mostly fewer: at n in the thousands every spike is born later than its threshold. The
-    bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's bulk is wider beyond.
+    At most min(n, N), and at most `spikes` of n → ∞, mostly fewer: at n in the thousands every spike emerges later than
+    its threshold. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a
+    ReLU's bulk is wider beyond.
 
     eta : step size(s) >= 0, scalar or 1-D; the result, whole numbers, has the same shape.
     count : spikes looked for, 1 <= count <= 8.
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count).value)
-    return (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)[()]
+    seen = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
+    return np.minimum(seen, min(p.n, p.N))[()]
 
 
 def birth(p: Problem, order: int, height=1.0):

@@ -1,6 +1,7 @@
-"""Your own problem in one call: what theory predicts beside what simulation measures, spikes, best step and best ridge.
+"""Your own problem or inputs in one call: theory beside simulation, spikes, best step and best ridge.
 
     print(study(Problem(n=1000, d=500, N=400, activation="tanh", teacher=(0, 1, 0.5))))
+    print(study(Problem(n=400, d=64, N=300), data=simulate.data.Rows(X, y)))
 
 Here the two wings meet: each is asked for its numbers, and neither sees the other's. `python -m onestep` does the same
 from the command line.
@@ -16,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from . import checks, report, simulate, theory
+from . import checks, estimates, report, simulate, theory
 from .problem import Problem, as_problem
 
+_SHOWN = 1e-4  # relative; quadrature resolves the losses to no less
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5)  # exponents of the steps looked at where no others are asked for
 _POINTS = 25  # of the predicted curves
 
@@ -70,7 +72,7 @@ class Study:
             for what in ("train", "test"):
                 line.append(report.digits(getattr(self.predicted, what)[j]))
                 line += [report.shown(getattr(self.simulated, what)[j])] if self.simulated else []
-            lines.append([*line, str(len(self.spikes[j])), " ".join(f"{size:.2f}" for size in self.spikes[j])])
+            lines.append([*line, str(len(self.spikes[j])), " ".join(report.digits(size, 3) for size in self.spikes[j])])
         return lines
 
     def conclusions(self):
@@ -83,12 +85,18 @@ class Study:
             + beyond * step.at_bound,
             f"best ridge at that step: {report.digits(ridge.ridge, 3)}, "
             f"predicted test error {report.digits(ridge.test)}" + beyond * ridge.at_bound,
-            f"error to expect of the predictions: training loss {100 * self.predicted.rel_std.train.max():.2g} %, "
-            f"test error {100 * self.predicted.rel_std.test.max():.2g} %",
+            self._errors(),
         ]
         if outside := theory.every_step.uncalibrated(self.p):
             said.append(f"these errors were not calibrated for {'; '.join(outside)}")
         return said
+
+    def _errors(self):
+        worst = [float(np.max(part)) for part in (self.predicted.rel_std.train, self.predicted.rel_std.test)]
+        if not np.all(np.isfinite(worst)):
+            return "error to expect of the predictions: not known for this problem"
+        train, test = (f"below {100 * _SHOWN:g} %" if x < _SHOWN else f"{100 * x:.2g} %" for x in worst)
+        return f"error to expect of the predictions: training loss {train}, test error {test}"
 
     def figure(self):
         """Both losses against the step: lines predicted, points simulated with standard errors; a matplotlib Figure."""
@@ -129,7 +137,6 @@ class Study:
 
         Raises ValueError when it cannot be written to.
         """
-        folder = checks.folder("folder", folder)
         numbers = {"eta": self.eta, "curve_eta": self.curve_eta, "best_eta": self.best_step.eta}
         numbers |= {"best_ridge": self.best_ridge.ridge, "spikes": [len(sizes) for sizes in self.spikes]}
         for what in ("train", "test"):
@@ -137,17 +144,58 @@ class Study:
             if self.simulated:
                 found = getattr(self.simulated, what)
                 numbers |= {f"{what}_simulated": found.value, f"{what}_se": found.se}
-        picture = self.figure()
-        with tempfile.TemporaryDirectory(dir=folder) as staging:  # all three files, or none
-            fresh = Path(staging)
-            (fresh / "study.txt").write_text(f"{self}\n", encoding="utf-8")
-            picture.savefig(fresh / "study.png", dpi=150)
-            np.savez(fresh / "study.npz", **numbers)
-            for file in fresh.iterdir():
-                file.replace(folder / file.name)
+        _save(folder, str(self), numbers, self.figure())
 
 
-def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
+@dataclass(frozen=True, repr=False)
+class DataStudy:
+    """What `study` found on own inputs; printed, it is a table.
+
+    p : the Problem.   eta : (k,) step sizes, increasing, the first 0.   own_labels : whether the data brought labels.
+    simulated : `simulate.every_step.Losses` at eta.
+    predicted : for Gaussian inputs, `theory.every_step.Losses`; None with own labels, which no theory knows.
+    """
+
+    p: Problem
+    eta: np.ndarray
+    own_labels: bool
+    simulated: simulate.every_step.Losses
+    predicted: theory.every_step.Losses | None
+
+    def __str__(self):
+        p, labels = self.p, "own labels" if self.own_labels else f"teacher {self.p.target.name or 'your own'}"
+        head = [
+            f"own inputs, {labels}; activation {p.student.name or 'your own'}",
+            f"n = {p.n} rows for the step and {p.n} for the fit, d = {p.d}, N = {p.N}, ridge {p.ridge:g}",
+            f"simulated: means of {len(self.simulated.test)} splits ± standard error",
+        ]
+        return "\n".join([*head, "", report.plain_table(self.table())])
+
+    __repr__ = __str__
+
+    def table(self):
+        """Lines of texts, the first of them the head: at each step the losses, and the accuracy for labels ±1."""
+        mean, accuracy = self.simulated.mean, self.simulated.accuracy
+        lines = [["step η", "α", "training loss", "test error"]]
+        lines[0] += ["test error, Gaussian inputs, predicted"] * (self.predicted is not None)
+        lines[0] += ["accuracy"] * (accuracy is not None)
+        for j, eta in enumerate(self.eta):
+            exponent = f"{log(eta) / log(self.p.n):.2f}" if eta else "no step"
+            line = [report.digits(eta, 3), exponent, report.shown(mean.train[j]), report.shown(mean.test[j])]
+            line += [report.digits(self.predicted.test[j])] if self.predicted is not None else []
+            line += [report.shown(estimates.mean(accuracy[:, j]))] if accuracy is not None else []
+            lines.append(line)
+        return lines
+
+    def save(self, folder):
+        """Write study.txt and study.npz (the numbers) into a folder, made if need be; ValueError if it cannot be."""
+        found = self.simulated
+        numbers = {"eta": self.eta, "train": found.train, "test": found.test}
+        numbers |= {} if found.accuracy is None else {"accuracy": found.accuracy}
+        _save(folder, str(self), numbers)
+
+
+def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None, *, data=None, test_size=None):
     """Everything this library says about a problem at a handful of steps.
 
     Parameters
@@ -158,6 +206,13 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
         variates lower the standard errors.
     seed, jobs : as in `simulate.repeat`.
     tell : called with a line of text when a long part begins, such as print.
+    data : own inputs, `simulate.data.Rows` or `Sampler` (see `simulate.data.prepared`), in place of Gaussian ones. Each
+        replicate splits rows anew into n for the step, n for the fit and `test_size` to test on.
+    test_size : rows to test on, with own data; None for those that are left, at most 1000.
+
+    Returns
+    -------
+    Study, or DataStudy with own data.
 
     The best step is looked for up to √n, then up to 3√n. At n = 1000 all takes ten to forty seconds of one core;
     the simulation's part grows like n³ with the sizes.
@@ -172,6 +227,10 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
         checks.memory(simulate.every_step.memory(p) * min(checks.whole("jobs", jobs, 1), trials))
     asked = p.n ** np.array(ALPHAS) if eta is None else np.atleast_1d(checks.steps(eta))
     tell = tell or (lambda line: None)
+    if data is not None:
+        return _on_data(p, np.unique([0.0, *asked]), trials, seed, jobs, tell, data, test_size)
+    if test_size is not None:
+        raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
     tell("predicting")
     best = theory.best_step(p, sqrt(p.n))
     best = theory.best_step(p) if best.at_bound else best
@@ -182,6 +241,48 @@ def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None) -> Study:
     found = {"best_step": best, "best_ridge": theory.best_ridge(p, best.eta), "trials": trials}
     simulated = _simulated(p, eta, trials, seed, jobs, tell) if trials else None
     return Study(p, eta, at, grid, between, _sizes(p, eta), simulated=simulated, **found)
+
+
+def read_rows(path, how=None):
+    """`simulate.data.Rows` from an .npz file with X (rows, d) and, optionally, y; X `prepared` unless how is None.
+
+    Raises ValueError when the file holds no such arrays.
+    """
+    try:
+        with np.load(path) as arrays:
+            X, y = arrays["X"], arrays["y"] if "y" in arrays else None
+    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"--data {path}: must be an .npz file with X (and y): {error}") from error
+    return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
+
+
+def _on_data(p, eta, trials, seed, jobs, tell, data, test_size):
+    if not trials:
+        raise ValueError("trials = 0: own data are simulated; take at least 2")
+    if test_size is None:
+        left = len(data.X) - p.first_samples - p.n if isinstance(data, simulate.data.Rows) else 1000
+        if left < 1:
+            raise ValueError(
+                f"n = {p.n}: step and fit take {p.first_samples + p.n} of {len(data.X)} rows; none is left to test on"
+            )
+        test_size = min(left, 1000)
+    tell(f"simulating {trials} splits")
+    found = simulate.losses(p, eta, trials, seed, jobs, test_size, data=data)
+    own = simulate.data.labelled(data)
+    return DataStudy(p, eta, own, found, None if own else theory.losses(p, eta))
+
+
+def _save(folder, text, numbers, picture=None):
+    """Write all files of a study, or none."""
+    folder = checks.folder("folder", folder)
+    with tempfile.TemporaryDirectory(dir=folder) as staging:
+        fresh = Path(staging)
+        (fresh / "study.txt").write_text(f"{text}\n", encoding="utf-8")
+        if picture:
+            picture.savefig(fresh / "study.png", dpi=150)
+        np.savez(fresh / "study.npz", **numbers)
+        for file in fresh.iterdir():
+            file.replace(folder / file.name)
 
 
 def _part(losses, part):

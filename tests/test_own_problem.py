@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, Study, simulate, study, theory
+from onestep import DataStudy, Problem, Study, simulate, study, theory
 
 P = Problem(120, 40, 60, ridge=0.1, activation="tanh", teacher=(0.0, 1.0, 0.5), noise=0.3)
 STEPS = [1.0, 4.0]
+ROWS = np.random.default_rng(0).standard_normal((300, 40))
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +81,8 @@ def test_predictions_alone_need_no_memory(tmp_path):
     assert found.simulated is None
     assert told == ["predicting"]
     assert "simulated" not in str(found)
-    worst = 100 * found.predicted.rel_std.test.max()
-    assert f"test error {worst:.2g} %" in str(found)
+    assert found.predicted.rel_std.test.max() < 1e-6
+    assert "training loss below 0.01 %, test error below 0.01 %" in str(found)
     found.save(tmp_path)
     assert len(found.figure().axes[1].containers) == 0
 
@@ -123,9 +124,47 @@ def test_a_study_is_saved_whole_or_not_at_all(found, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 40))
+    data = simulate.data.Rows(X, np.sign(X[:, 0]))
+    p = P.replace(n=100)
+    found = study(p, [2.0], trials=4, data=data)
+    assert isinstance(found, DataStudy)
+    assert found.predicted is None
+    assert found.own_labels
+    assert found.simulated.accuracy.shape == (4, 2)
+    assert np.all((found.simulated.accuracy > 0.5) & (found.simulated.accuracy <= 1))
+    again = simulate.losses(p, [0.0, 2.0], 4, 0, test_size=100, data=data)
+    np.testing.assert_array_equal(found.simulated.test, again.test)
+    assert "accuracy" in str(found)
+    found.save(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"study.txt", "study.npz"}
+
+
+def test_rows_that_the_teacher_labels_are_compared_with_gaussian_inputs():
+    data = simulate.data.Sampler(lambda rng, size: rng.standard_normal((size, P.d)), P.d)
+    found = study(P, [2.0], trials=40, data=data, test_size=400)
+    assert not found.own_labels
+    mean = found.simulated.mean.test
+    assert np.all(np.abs(mean.value - found.predicted.test) < 4 * mean.se + 0.03 * mean.value)
+    assert "Gaussian inputs, predicted" in str(found)
+
+
 @pytest.mark.parametrize(
     ("p", "options", "message"),
     [
+        (P, {"test_size": 10}, "test_size = 10: belongs to own data"),
+        (
+            P,
+            {"trials": 0, "data": simulate.data.Rows(np.random.default_rng(0).standard_normal((300, 40)))},
+            "trials = 0",
+        ),
+        (
+            P,
+            {"data": simulate.data.Rows(ROWS[:240])},
+            "none is left to test on",
+        ),
         (3, {}, "p = 3: must be a Problem"),
         (P, {"trials": 1}, "trials = 1: must be 0, or at least 2"),
         (P, {"trials": -2}, "trials = -2"),

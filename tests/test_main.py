@@ -43,14 +43,15 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         "import numpy as np\nfrom onestep import hermite\n"
         "clip = hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1), name='clip')\n"
         "def growth(z):\n    return np.exp(z)\n"
+        "def raised(z):\n    return np.tanh(z) + 0.5\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
     assert main([*SMALL, "--activation", "own_functions:growth"]) == 2
     assert "subtract the constant 1.6487" in capsys.readouterr().err
-    assert main([*SMALL, "--activation", "own_functions:growth", "--centre", "--trials", "0"]) == 0
-    assert "activation growth" in capsys.readouterr().out
+    assert main([*SMALL, "--activation", "own_functions:raised", "--centre", "--trials", "0"]) == 0
+    assert "activation raised, teacher 1 H1" in capsys.readouterr().out
     (tmp_path / "broken.py").write_text("f = 1 / 0")
     assert main([*SMALL, "--activation", "broken:f"]) == 2
     assert "--activation broken:f: ZeroDivisionError" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def parser():
 def _function(option, words, centre=False):
     """What an activation's or teacher's words mean to `Problem`."""
     spec = _specified(option, words)
-    return hermite.centred(hermite.function(spec, option)) if centre else spec
+    return hermite.centred(hermite.function(spec, option)) if centre and callable(spec) else spec
 
 
 def _specified(option, words):

@@ -1,13 +1,12 @@
 """How notebooks are compared: numbers with a tolerance, all else to the letter; nothing committed is overwritten."""
 
-import math
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
-RELATIVE = 1e-6  # for numbers with a decimal point or an exponent; whole numbers must be the same
+from runner.comparison import same_text
+
 # In these cells descents of thousands of steps amplify the last bits of a product, where processors differ (seen: AMD,
 # Intel): their numbers, counts of successes among them, agree within SHARE. Words, and so verdicts, must be the same.
 AMPLIFIED = {
@@ -15,7 +14,6 @@ AMPLIFIED = {
     "44_harder_teachers": ("hard-table", "random-table", "control"),
 }
 SHARE = 0.5
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 class NumericText(str):
@@ -25,25 +23,10 @@ class NumericText(str):
     share = None
 
     def __eq__(self, other):
-        return _agree(str(self), str(other), self.share) if isinstance(other, str) else NotImplemented
+        return same_text(str(self), str(other), self.share) if isinstance(other, str) else NotImplemented
 
     def __ne__(self, other):
         return not self == other
-
-
-def _agree(one, other, share):
-    if _NUMBER.split(one) != _NUMBER.split(other):
-        return False
-    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return all(_same_number(*pair, share) for pair in pairs)
-
-
-def _same_number(one, other, share):
-    if share:
-        return math.isclose(float(one), float(other), rel_tol=share)
-    if one.lstrip("+-").isdigit() or other.lstrip("+-").isdigit():
-        return one == other
-    return math.isclose(float(one), float(other), rel_tol=RELATIVE)
 
 
 def pytest_configure(config):

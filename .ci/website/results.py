@@ -34,10 +34,7 @@ def gallery(books, titles):
         name = book["notebook"]
         parts.append(f"## {titles[name]}\n\n::::{{container}} gallery")
         for picture, finding in sorted(book["figures"].items()):
-            links = (
-                f"[in the notebook](/notebooks/{name}.md#{anchor(picture)}) · "
-                f"[data (.npz)](/figures/{picture}.npz) · [print (.pdf)](/figures/{picture}.pdf)"
-            )
+            links = f"[in the notebook](/notebooks/{name}.md#{anchor(picture)}) · [data (.npz)](/figures/{picture}.npz)"
             parts.append(figure(picture, finding, f"gallery-{anchor(picture)}", links=links))
         parts.append("::::")
     return "\n\n".join(parts)

@@ -15,8 +15,9 @@ import signal
 import sys
 from pathlib import Path
 
+from . import tables
 from .notebook import UserError
-from .project import ROOT, Project, update_tables
+from .project import ROOT, Project
 from .schedule import run, run_seeds
 
 
@@ -44,7 +45,7 @@ def main(arguments=None, root=ROOT):
         parser.error("--tables goes alone")
     try:
         if options.tables:
-            update_tables(Project(Path(root)))
+            tables.update(Project(Path(root)))
             return 0
         if options.seeds:
             return run_seeds(Project(Path(root)), options.seeds, options.notebooks, options.preset)

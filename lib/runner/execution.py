@@ -32,10 +32,11 @@ class NotebookFailed(Exception):
 
 @dataclass(frozen=True)
 class Run:
-    """An executed notebook with what it cost."""
+    """An executed notebook with what it cost: seconds by the clock, CPU seconds, and memory at its peak."""
 
     notebook: nbformat.NotebookNode
     seconds: float
+    cpu: float
     peak_gib: float
 
 
@@ -83,7 +84,7 @@ def execute(source, parameters, known, figures, on_cell, stop, settings=None):
         finally:
             meter.finish()
             ensure_event_loop().close()  # this thread's own, which the client opens and leaves open
-    return Run(scrub(done), time.monotonic() - started, meter.peak / GIB)
+    return Run(scrub(done), time.monotonic() - started, meter.cpu, meter.peak / GIB)
 
 
 def scrub(notebook):
@@ -150,10 +151,10 @@ papermill_engines.register(_Engine.name, _Engine)
 
 
 class _Meter:
-    """Samples the memory of a kernel and its workers while the notebook runs, and ends them if asked to stop."""
+    """Samples memory and CPU time of a kernel and its workers while it runs, and ends them if asked to stop."""
 
     def __init__(self, stop):
-        self.peak, self._process, self._stop = 0, None, stop
+        self.peak, self.cpu, self._process, self._stop = 0, 0.0, None, stop
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -175,6 +176,7 @@ class _Meter:
             try:
                 family = [self._process, *self._process.children(recursive=True)]
                 self.peak = max(self.peak, sum(process.memory_info().rss for process in family))
+                self.cpu = max(self.cpu, sum(sum(process.cpu_times()[:4]) for process in family))
             except psutil.NoSuchProcess:
                 continue  # a worker ended between the two lines above
 

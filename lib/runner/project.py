@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import re
 import sys
 import tomllib
 from contextlib import contextmanager
@@ -10,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from .files import write_atomically
 from .notebook import Notebook, UserError, digest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "lib"
-TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,10 @@ class Project:
             except ValueError as error:
                 raise UserError(str(error)) from error
 
-    def minutes(self, preset, name):
-        """Minutes that `notebooks/presets.toml` states; 0 where it states none."""
-        return self.presets.get("minutes", {}).get(preset, {}).get(name, 0)
+    def seconds(self, preset, name):
+        """CPU seconds that `notebooks/presets.toml` allows a notebook; 0 where it states none."""
+        minutes = self.presets.get("minutes", {}).get(preset, {}).get(name, 0)
+        return self.presets.get("seconds", {}).get(preset, {}).get(name, 60 * minutes)
 
     def memory(self, preset, name):
         """Peak memory in GiB that `notebooks/presets.toml` states."""
@@ -93,7 +93,8 @@ class Manifest:
 
     def record(self, name, key, run, files):
         files = self._hashes(path.relative_to(self._root) for path in files)
-        self.entries[name] = {"key": key, "files": files, "seconds": run.seconds, "peak_gib": run.peak_gib}
+        cost = {"seconds": run.seconds, "cpu": run.cpu, "peak_gib": run.peak_gib}
+        self.entries[name] = {"key": key, "files": files} | cost
         write_atomically(self._path, json.dumps(self.entries, indent=1, sort_keys=True).encode())
 
     def _hashes(self, paths):
@@ -101,40 +102,6 @@ class Manifest:
             path.as_posix(): digest((self._root / path).read_bytes()) if (self._root / path).exists() else None
             for path in paths
         }
-
-
-def update_tables(project):
-    """Bring the README's table of results up to date, and those in `figures/`."""
-    from . import precise, seeds
-    from .tables import full_table, ledgers, results_table
-
-    existing = {notebook.name for notebook in project.notebooks()}
-    books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
-    write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
-    readme = project.root / "README.md"
-    if readme.exists():
-        text = readme.read_text(encoding="utf-8")
-        table = results_table(books)
-        write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
-    precise.show(project)
-    seeds.show(project)
-
-
-def write_if_changed(path, text):
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_atomically(path, text.encode())
-
-
-def write_atomically(path, data):
-    """Write bytes so that a reader, or an interruption, meets the old file or the new one and nothing between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

@@ -7,84 +7,284 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from . import tables
+from .files import write_atomically
 from .notebook import UserError
-from .project import Manifest, only_run, update_tables, write_atomically
+from .project import Manifest, only_run
+from .reproduction import settle
 
 PRESETS = ("quick", "default", "large")
+SHOWN = 6  # differences named for one notebook
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run was asked for and what it has to do.
+
+    Attributes
+    ----------
+    project, preset
+    label : str
+        Folder of the results: "default" for the committed set, else below `build`.
+    notebooks : list of Notebook
+        All that were asked for.
+    values : dict
+        Parameters other than the notebook's own, by its name.
+    keys : dict
+        Digest of all that decides a notebook's results, by its name.
+    stale : list of Notebook
+        Those that have to run, the longest first.
+    manifest : Manifest
+    kernel : dict
+        Environment variables of the kernels.
+    """
+
+    project: object
+    preset: str
+    label: str
+    notebooks: list
+    values: dict
+    keys: dict
+    stale: list
+    manifest: Manifest
+    kernel: dict
+
+    def needs(self):
+        """Peak memory in GiB of each notebook that runs, by its name."""
+        return {book.name: self.project.memory(self.preset, book.name) for book in self.stale}
+
+    def seconds(self):
+        """CPU seconds that each notebook that runs will take, by its name; empty if one of them is not known."""
+        found = {book.name: self._seconds(book.name) for book in self.stale}
+        return found if all(found.values()) else {}
+
+    def _seconds(self, name):
+        earlier = self.manifest.entries.get(name, {}).get("cpu")
+        return earlier or self.project.seconds(self.preset, name)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What became of one notebook.
+
+    Attributes
+    ----------
+    run : execution.Run or None
+        None if nothing of it is kept.
+    files : list of Path
+        Its results.
+    differences : list of str
+        Where its results differ from those that were there; only of the committed set.
+    message : str
+        What is wrong, or empty.
+    """
+
+    run: object = None
+    files: list = field(default_factory=list)
+    differences: list = field(default_factory=list)
+    message: str = ""
 
 
 def run(project, wanted=(), preset="default", settings=None, scheduler=None):
-    """Execute what is not current, print the verdicts, and return 0 if all notebooks ran and all verdicts hold, else 1.
+    """Execute what is not current and print the verdicts.
 
-    scheduler : address of a dask scheduler whose workers compute the replicates.
-    Raises UserError, before anything runs, for a notebook, preset, parameter or memory need that cannot be met, a
-    scheduler that does not answer, or a folder that cannot be written.
+    Parameters
+    ----------
+    project : Project
+    wanted : beginnings of notebooks' names; all if empty
+    preset : one of `PRESETS`
+    settings : dict, optional
+        Parameters other than the preset's.
+    scheduler : str, optional
+        Address of a dask scheduler whose workers compute the replicates.
+
+    Returns
+    -------
+    int
+        0 if all notebooks ran and all verdicts hold, else 1.
+
+    Raises
+    ------
+    UserError
+        Before anything runs: a notebook, preset, parameter or memory need that cannot be met, a scheduler that does
+        not answer, or a folder that cannot be written.
     """
     settings = settings or {}
     label = "custom" if settings else preset
-    notebooks, manifest, keys, failures = _current(project, wanted, preset, settings, label, scheduler)
+    if label != "default":
+        what = f"--set {' '.join(settings)}" if settings else f"preset {preset}"
+        print(f"{what}: results go to build/{label}; the committed notebooks and figures stay as they are", flush=True)
+    with only_run(project.build):
+        todo = plan(project, wanted, preset, settings, label, scheduler)
+        results = execute(todo)
     if label == "large":
-        from . import precise
-
-        precise.record(project, manifest)
-    overrides = project.presets.get(preset, {})
-    seeds = {
-        book.name[:2]: (book.parameters | overrides.get(book.name, {}) | settings).get("seed") for book in notebooks
-    }
-    return _conclude(project, label, notebooks, manifest, keys, failures, seeds)
+        tables.record_large(project, todo.manifest)
+    return _conclude(todo, results)
 
 
 def run_seeds(project, roots, wanted=(), preset="default"):
-    """Run the notebooks under each root; print, row by row, what failed; return 1 if anything did, else 0.
+    """Run the notebooks under each root and print, row by row, what failed; return 1 if anything did, else 0.
 
-    Results go to `build/seeds/<root>`. What the ten `seeds.ROOTS` find at default sizes is recorded in
+    Results go to `build/seeds/<root>`. What the ten `tables.ROOTS` find at default sizes is recorded in
     `figures/seeds.md`.
     """
-    from . import seeds
-    from .tables import ledgers
-
     runs, failed = {}, {}
     for root in roots:
         print(f"root {root}", flush=True)
-        label = f"seeds/{root}"
-        notebooks, *_, failures = _current(project, wanted, preset, {"seed": root}, label)
+        with only_run(project.build):
+            todo = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
+            failures = _failures(todo, execute(todo))
         failed |= {(root, name): message for name, message in failures.items()}
-        for book in ledgers(project.outputs(label)[1]):
+        for book in tables.ledgers(project.outputs(todo.label)[1]):
             if book["notebook"] not in failures:
                 runs.setdefault(book["notebook"], []).append(book)
-    kept = {book.name: seeds.found(book.name, runs.get(book.name, []), failed, len(roots)) for book in notebooks}
-    print(seeds.table(kept))
-    if (tuple(roots), preset) == (seeds.ROOTS, "default"):
-        seeds.record(project, notebooks, kept)
+    kept = {
+        book.name: tables.seeds_found(book.name, runs.get(book.name, []), failed, len(roots)) for book in todo.notebooks
+    }
+    print(tables.seeds_table(kept))
+    if (tuple(roots), preset) == (tables.ROOTS, "default"):
+        tables.record_seeds(project, todo.notebooks, kept)
     return int(bool(failed))
 
 
-def _current(project, wanted, preset, settings, label, scheduler=None):
-    """Execute what is not current; the notebooks asked for, the manifest, their keys in it, and what went wrong."""
+def plan(project, wanted, preset, settings, label, scheduler=None):
+    """The `Plan` of a run; raises UserError as `run` does."""
     if preset not in PRESETS:
         raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     notebooks = project.notebooks(wanted)
-    overrides = {}
-    for notebook in notebooks:
-        overrides[notebook.name] = project.presets.get(preset, {}).get(notebook.name, {}) | settings
-        notebook.check(overrides[notebook.name])
+    values = {book.name: project.presets.get(preset, {}).get(book.name, {}) | settings for book in notebooks}
+    for book in notebooks:
+        book.check(values[book.name])
     if scheduler:
         _answers(scheduler)
-    with only_run(project.build):
-        manifest = Manifest(project, label)
-        keys = {book.name: book.key(overrides[book.name], project.environment) for book in notebooks}
-        stale = [book for book in notebooks if not manifest.holds(book.name, keys[book.name])]
-        first = project.presets.get("longest_first", [])
-        stale.sort(key=lambda book: first.index(book.name) if book.name in first else len(first))
-        stale.sort(key=lambda book: -manifest.entries.get(book.name, {}).get("seconds", 0))
-        kernel = {"ONESTEP_SCHEDULER": scheduler} if scheduler else {}
-        if preset == "large":  # hours of replicates: a run that is killed goes on where it was
-            kernel["ONESTEP_KEEP"] = str(project.build / "replicates")
-        failures = _execute(project, label, preset, stale, overrides, keys, manifest, kernel) if stale else {}
-    return notebooks, manifest, keys, _kept_failures(project, label, notebooks, failures) | failures
+    kernel = {"ONESTEP_SCHEDULER": scheduler} if scheduler else {}
+    if preset == "large":  # hours of replicates: a run that is killed goes on where it was
+        kernel["ONESTEP_KEEP"] = str(project.build / "replicates")
+    manifest = Manifest(project, label)
+    keys = {book.name: book.key(values[book.name], project.environment) for book in notebooks}
+    stale = [book for book in notebooks if not manifest.holds(book.name, keys[book.name])]
+    todo = Plan(project, preset, label, notebooks, values, keys, stale, manifest, kernel)
+    stale.sort(key=lambda book: -todo._seconds(book.name))
+    return todo
+
+
+def execute(todo):
+    """Run the stale notebooks, as many at a time as cores and memory allow; {name: RunResult}."""
+    if not todo.stale:
+        return {}
+    from tqdm import tqdm
+
+    jobs = _places(todo)
+    todo.project.writable(todo.label)
+    staging = todo.project.build / "staging"
+    shutil.rmtree(staging, ignore_errors=True)  # what a run that was killed left behind
+    staging.mkdir()
+    seconds = todo.seconds()
+    print(_announcement(todo, jobs, seconds), flush=True)
+    weights = seconds or {book.name: book.code_cells for book in todo.stale}
+    stop, results = threading.Event(), {}
+    line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
+    progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
+
+    def one(book):
+        progress.write(f"{book.name}: starts")
+        return run_one(todo, book, stop, partial(progress.update, weights[book.name] / book.code_cells))
+
+    pool = ThreadPoolExecutor(jobs)
+    running = {pool.submit(one, book): book for book in todo.stale}
+    try:
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                book = running.pop(future)
+                results[book.name] = result = future.result()
+                if result.run:
+                    todo.manifest.record(book.name, todo.keys[book.name], result.run, result.files)
+                progress.write(f"{book.name}: {_outcome(todo, book.name, result)}")
+    except KeyboardInterrupt:
+        for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
+            signal.signal(impatient, signal.SIG_IGN)
+        raise
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+        progress.close()
+    return results
+
+
+def run_one(todo, notebook, stop, on_cell):
+    """Execute one notebook in a folder of its own, and put what it made into place.
+
+    Parameters
+    ----------
+    todo : Plan
+    notebook : Notebook
+    stop : threading.Event
+        Ends the kernel once it is set.
+    on_cell : callable
+        Called after each cell.
+
+    Returns
+    -------
+    RunResult
+    """
+    from . import execution
+
+    values, before = todo.values[notebook.name], notebook.path.read_bytes()
+    with tempfile.TemporaryDirectory(dir=todo.project.build / "staging") as staging:
+        try:
+            known = notebook.parameters | values
+            done = execution.execute(notebook.path, values, known, staging, on_cell, stop, todo.kernel)
+        except execution.NotebookFailed as error:
+            return RunResult(message=str(error))
+        books = tables.ledgers(staging)
+        if not books:
+            return RunResult(message="it wrote no ledger: a notebook ends with Verdicts.conclude()")
+        failing = tables.failing(books[0])
+        message = _verdicts_fail(failing) if failing else ""
+        if todo.label == "default":
+            if failing:  # the committed set holds no failing verdict; elsewhere the run is kept
+                return RunResult(message=message)
+            if notebook.path.read_bytes() != before:
+                return RunResult(message="it was changed while it ran: run it again")
+        return RunResult(done, *install(todo, notebook, done.notebook, Path(staging)), message)
+
+
+def install(todo, notebook, executed, staging):
+    """Move a finished run into place, and remove figures that it no longer makes.
+
+    In the committed set, results that agree with those that are there keep their bytes.
+
+    Returns
+    -------
+    files : list of Path
+    differences : list of str
+        Where the results of the committed set differ from those that were there.
+    """
+    import nbformat
+
+    notebooks, figures = todo.project.outputs(todo.label)
+    fresh = {figures / path.name: path.read_bytes() for path in sorted(staging.iterdir())}
+    fresh[notebooks / notebook.path.name] = (nbformat.writes(executed).rstrip("\n") + "\n").encode()
+    differences = []
+    for old in sorted(figures.glob(f"{notebook.name[:3]}*")):
+        if old not in fresh:
+            old.unlink()
+            differences.append(f"figures/{old.name}: gone")
+    for target, data in fresh.items():
+        where = f"{target.parent.name}/{target.name}"
+        old = target.read_bytes() if target.exists() else None
+        if old is None:
+            differences.append(f"{where}: new")
+        elif todo.label == "default":
+            data, found = settle(target.name, old, data)
+            differences += [f"{where}, {each}" for each in found]
+        if data != old:
+            write_atomically(target, data)
+    return list(fresh), differences if todo.label == "default" else []
 
 
 def _answers(scheduler):
@@ -96,147 +296,95 @@ def _answers(scheduler):
         raise UserError(str(error)) from error
 
 
-def _kept_failures(project, label, notebooks, failures):
-    """What is wrong with the notebooks that did not run anew: rows that failed when they did."""
-    from .tables import failing, ledgers
+def _places(todo):
+    """How many notebooks run at a time; raises UserError if one of them does not fit into the free memory."""
+    from onestep.checks import available_gib
 
-    names = {book.name for book in notebooks} - set(failures)
-    books = [book for book in ledgers(project.outputs(label)[1]) if book["notebook"] in names]
-    return {book["notebook"]: verdicts_fail(failing(book)) for book in books if failing(book)}
+    needs, free = todo.needs(), available_gib()
+    for name, need in needs.items():
+        if need > free:
+            preset = todo.preset
+            raise UserError(f"{name} needs about {need:.1f} GiB of memory at preset {preset}; {free:.1f} GiB are free")
+    jobs = min(2, os.cpu_count() or 1)
+    return jobs if sum(sorted(needs.values())[-jobs:]) <= free else 1
 
 
-def verdicts_fail(rows):
+def _announcement(todo, jobs, seconds):
+    count = len(todo.stale)
+    needs = sorted(todo.needs().values())
+    parts = [f"{count} notebook{'s' * (count > 1)} to run", "two at a time" if jobs == 2 else "one at a time"]
+    if seconds:
+        expected = max(sum(seconds.values()) / jobs, *seconds.values())
+        parts.append(f"about {expected / 60:.0f} min" if expected >= 90 else f"about {expected:.0f} s")
+    parts.append(f"at most {sum(needs[-jobs:]):.1f} GiB")
+    return f"{', '.join(parts)}: {', '.join(book.name[:2] for book in todo.stale)}"
+
+
+def _outcome(todo, name, result):
+    """One line on a notebook that has run."""
+    if not result.run:
+        return "FAILED"
+    need = todo.project.memory(todo.preset, name)
+    more = f" (notebooks/presets.toml states {need:g})" if result.run.peak_gib > need else ""
+    parts = [f"{result.run.seconds:.0f} s", f"{result.run.peak_gib:.2f} GiB{more}"]
+    if todo.label == "default":
+        parts.append("differs from what was there" if result.differences else "as before")
+    return ", ".join(parts + [f"VERDICTS FAIL, kept in build/{todo.label}"] * bool(result.message))
+
+
+def _verdicts_fail(rows):
     """The message for a notebook whose rows, in words, are not as they should be."""
     return "\n  ".join(["these verdicts fail:", *rows])
 
 
-def _execute(project, label, preset, stale, overrides, keys, manifest, kernel):
-    """Run the stale notebooks, as many at a time as cores and memory allow; return error messages by name."""
-    from tqdm import tqdm
-
-    from onestep.checks import available_gib
-
-    from . import execution
-    from .tables import failing, ledgers
-
-    needs = {book.name: project.memory(preset, book.name) for book in stale}
-    free = available_gib()
-    for name, need in needs.items():
-        if need > free:
-            raise UserError(f"{name} needs about {need:.1f} GiB of memory at preset {preset}; {free:.1f} GiB are free")
-    project.writable(label)
-    jobs = min(2, os.cpu_count() or 1)
-    if sum(sorted(needs.values())[-jobs:]) > free:
-        jobs = 1
-    weights = _forecast(project, preset, stale, manifest)
-    if (minutes := max([sum(weights.values()) / jobs, *weights.values()]) / 60) >= 1:
-        print(f"about {minutes:.0f} minutes, at most {sum(sorted(needs.values())[-jobs:]):.1f} GiB", flush=True)
-    weights = weights or {book.name: book.code_cells for book in stale}
-    staging_area = project.build / "staging"
-    shutil.rmtree(staging_area, ignore_errors=True)  # what a run that was killed left behind
-    staging_area.mkdir()
-    stop, failures = threading.Event(), {}
-    line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
-    progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
-
-    def one(book):
-        values, before = overrides[book.name], book.path.read_bytes()
-        with tempfile.TemporaryDirectory(dir=staging_area) as staging:
-            try:
-                known, cell = book.parameters | values, partial(progress.update, weights[book.name] / book.code_cells)
-                done = execution.execute(book.path, values, known, staging, cell, stop, kernel)
-            except execution.NotebookFailed as error:
-                return None, [], str(error)
-            found = ledgers(staging)
-            if not found:
-                return None, [], "it wrote no ledger: a notebook ends with Verdicts.conclude()"
-            message = verdicts_fail(failing(found[0])) if failing(found[0]) else ""
-            if message and label == "default":
-                return None, [], message  # the committed set holds no failing verdict; elsewhere the run is kept
-            if label == "default" and book.path.read_bytes() != before:
-                return None, [], "it was changed while it ran: run it again"
-            return done, _install(project, label, book, done.notebook, Path(staging)), message
-
-    pool = ThreadPoolExecutor(jobs)
-    running = {pool.submit(one, book): book for book in stale}
-    try:
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                book = running.pop(future)
-                done, files, message = future.result()
-                if message:
-                    failures[book.name] = message
-                if done is None:
-                    progress.write(f"{book.name}  FAILED")
-                else:
-                    manifest.record(book.name, keys[book.name], done, files)
-                    need = needs[book.name]
-                    more = f" (notebooks/presets.toml states {need:g})" if done.peak_gib > need else ""
-                    state = f", VERDICTS FAIL, kept in build/{label}" if message else ""
-                    progress.write(f"{book.name}  {done.seconds:.0f} s, {done.peak_gib:.2f} GiB{more}{state}")
-    except KeyboardInterrupt:
-        for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
-            signal.signal(impatient, signal.SIG_IGN)
-        raise
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-        progress.close()
-    return failures
+def _failures(todo, results):
+    """What is wrong with each notebook: with those that ran, and with rows of the others when they did."""
+    found = {name: result.message for name, result in results.items() if result.message}
+    names = {book.name for book in todo.notebooks} - set(results)
+    books = [book for book in tables.ledgers(todo.project.outputs(todo.label)[1]) if book["notebook"] in names]
+    return {book["notebook"]: _verdicts_fail(tables.failing(book)) for book in books if tables.failing(book)} | found
 
 
-def _forecast(project, preset, stale, manifest):
-    """Seconds that each notebook took before, or is stated to take; empty if nothing tells for one of them."""
-    took = {
-        book.name: manifest.entries.get(book.name, {}).get("seconds") or 60 * project.minutes(preset, book.name)
-        for book in stale
-    }
-    return took if all(took.values()) else {}
-
-
-def _install(project, label, book, notebook, staging):
-    """Move a finished run into place, remove figures it no longer makes, and return the files."""
-    import nbformat
-
-    notebooks, figures = project.outputs(label)
-    fresh = {path.name: path for path in staging.iterdir()}
-    files = [figures / name for name in sorted(fresh)]
-    for old in figures.glob(f"{book.name[:3]}*"):
-        if old.name not in fresh:
-            old.unlink()
-    same = {path.stem for path in files if path.suffix == ".png" and _unchanged(path, fresh[path.name])}
-    for target in files:
-        if target.suffix == ".pdf" and target.stem in same and target.exists():
-            continue  # the same picture: only the last bits of coordinates may differ, from machine to machine
-        write_atomically(target, fresh[target.name].read_bytes())
-    target = notebooks / book.path.name
-    write_atomically(target, (nbformat.writes(notebook).rstrip("\n") + "\n").encode())
-    return [*files, target]
-
-
-def _unchanged(old, new):
-    return old.exists() and old.read_bytes() == new.read_bytes()
-
-
-def _conclude(project, label, notebooks, manifest, keys, failures, seeds):
-    """Print cost, seeds and verdicts of the notebooks; bring the README up to date; return the exit status."""
+def _conclude(todo, results):
+    """Print verdicts, failures, cost and where results lie; bring the tables up to date; return the exit status."""
     from onestep.report import HEAD, cells, plain_table
 
-    from .tables import ledgers
-
-    books = {book["notebook"]: book for book in ledgers(project.outputs(label)[1])}
-    shown = [books[book.name] for book in notebooks if manifest.holds(book.name, keys[book.name])]
+    failures = _failures(todo, results)
+    books = {book["notebook"]: book for book in tables.ledgers(todo.project.outputs(todo.label)[1])}
+    shown = [books[book.name] for book in todo.notebooks if todo.manifest.holds(book.name, todo.keys[book.name])]
     lines = [("notebook", *HEAD)]
     lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
     print(plain_table(lines))
     for name, message in failures.items():
         print(f"\n{name}: {message}", file=sys.stderr)
-    if label == "default":
-        update_tables(project)
-    costs = [manifest.entries[book["notebook"]] for book in shown]
-    peak = max((cost["peak_gib"] for cost in costs), default=0.0)
-    state = f"{len(failures)} of {len(notebooks)} notebooks FAILED" if failures else "as they should be"
+    if todo.label == "default":
+        tables.update(todo.project)
+    costs = [todo.manifest.entries[book["notebook"]] for book in shown]
+    seeds = {book.name[:2]: (book.parameters | todo.values[book.name]).get("seed") for book in todo.notebooks}
+    state = f"{len(failures)} of {len(todo.notebooks)} notebooks FAILED" if failures else "as they should be"
     print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
-    print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['seconds'] for cost in costs):.0f} s of notebooks, ", end="")
-    print(f"at most {peak:.1f} GiB in one")
+    print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['cpu'] for cost in costs):.0f} CPU s of notebooks, ", end="")
+    print(f"at most {max((cost['peak_gib'] for cost in costs), default=0.0):.1f} GiB in one")
+    notebooks, figures = (path.relative_to(todo.project.root) for path in todo.project.outputs(todo.label))
+    print(f"executed notebooks: {notebooks}/, figures and verdicts: {figures}/")
+    if todo.label == "default":
+        print(reproduction(results))
     return 1 if failures else 0
+
+
+def reproduction(results):
+    """What the committed set's notebooks that ran say of the results that were there, the sentence that counts last."""
+    lines = []
+    same = [name for name, result in results.items() if result.run and not result.differences]
+    for name, result in results.items():
+        if result.differences:
+            lines += [f"{name} differs from the results that were there, and is written anew:"]
+            lines += [f"  {each}" for each in result.differences[:SHOWN]]
+            lines += [f"  and {len(result.differences) - SHOWN} more"] * (len(result.differences) > SHOWN)
+    if same and len(same) == len(results):
+        lines.append(f"reproduces the committed figures: all {len(same)} that ran")
+    elif results:
+        lines.append(f"{len(same)} of the {len(results)} notebooks that ran reproduce the committed figures")
+    else:
+        lines.append("nothing had to run: the results are those of the last run")
+    return "\n".join(lines)

@@ -1,9 +1,44 @@
-"""Tables of results, made of the ledgers that notebooks write."""
+"""Tables of results: made of the ledgers that notebooks write, and of records of runs that are too long to repeat.
+
+README.md, figures/README.md    headline rows, and all rows, of the committed set
+figures/large.md                headline rows at the large preset; records in figures/large.json
+figures/seeds.md                what fails under ten other roots; records in figures/seeds.json
+
+A record has the digest of the code and parameters that it is of, and the date, so that a notebook that has changed
+since is told apart.
+"""
 
 import json
+import os
+import platform
+import re
+from datetime import date
 from pathlib import Path
 
+import numpy as np
+import scipy
+
+from onestep.estimates import Estimate
 from onestep.report import describe, folded, label, markdown_table, resolution
+
+from .files import write_atomically, write_if_changed
+
+ROOTS = tuple(range(101, 111))  # the ten other roots, fixed before any of them was run
+_TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
+
+
+def update(project):
+    """Bring the README's table of results up to date, and those in `figures/`."""
+    existing = {notebook.name for notebook in project.notebooks()}
+    books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
+    write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
+    readme = project.root / "README.md"
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8")
+        table = results_table(books)
+        write_if_changed(readme, _TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
+    for name in ("large", "seeds"):
+        _show_records(project, name)
 
 
 def ledgers(folder):
@@ -38,3 +73,186 @@ def full_table(books):
         table = markdown_table(*folded(book["rows"]))
         parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
     return "\n\n".join(parts)
+
+
+def read_records(project, name):
+    """{notebook: record} of `figures/<name>.json`; empty if there is no such file yet."""
+    path = project.root / "figures" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def keep_records(project, name, found, same):
+    """Keep each record in `found` that differs from the one kept in any of the parts `same`, and show them."""
+    kept = read_records(project, name)
+    for notebook, now in found.items():
+        if notebook not in kept or any(now[part] != kept[notebook][part] for part in same):
+            kept[notebook] = now
+    text = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write_atomically(project.root / "figures" / f"{name}.json", text.encode())
+    _show_records(project, name)
+
+
+def _show_records(project, name):
+    if records := read_records(project, name):
+        page = {"large": large_page, "seeds": seeds_page}[name]
+        write_if_changed(project.root / "figures" / f"{name}.md", page(project, records))
+
+
+def record_state(record, code):
+    """When the record was made, and whether the code is another now; "not yet" for no record."""
+    if not record:
+        return "not yet"
+    return record["date"] if record["code"] == code else f"{record['date']}; changed since"
+
+
+def record_large(project, manifest):
+    """Keep what the large runs of notebooks as they stand found, and show it."""
+    found = {book["notebook"]: book for book in ledgers(project.outputs("large")[1])}
+    kept = {}
+    for notebook in project.notebooks():
+        name, overrides = notebook.name, _large_values(project, notebook.name)
+        entry = manifest.entries.get(name, {})
+        if name not in found or entry.get("key") != notebook.key(overrides, project.environment):
+            continue
+        kept[name] = _large_entry(found[name], entry, notebook.code(overrides))
+    keep_records(project, "large", kept, ("code", "verdicts", "failing"))
+
+
+def _large_entry(book, entry, code):
+    versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
+    return {
+        "code": code,
+        "date": date.today().isoformat(),
+        "failing": failing(book),
+        "gib": round(entry["peak_gib"], 1),
+        "machine": f"{os.cpu_count()} cores, {versions}",
+        "minutes": round(entry["seconds"] / 60, 1),
+        "rows": len(book["rows"]),
+        "verdicts": [row for row in book["rows"] if row["headline"]],
+    }
+
+
+def large_page(project, kept):
+    """`figures/large.md`.   kept : as in `figures/large.json`."""
+    notebooks = project.notebooks()
+    usual = {
+        (book["notebook"], row["quantity"]): resolution(row)
+        for book in ledgers(project.root / "figures")
+        for row in book["rows"]
+        if not row["control"]
+    }
+    runs, body = [], []
+    for notebook in notebooks:
+        found = kept.get(notebook.name)
+        state = record_state(found, notebook.code(_large_values(project, notebook.name)))
+        if not found:
+            runs.append([f"**{notebook.name}**", state, "", "", "", ""])
+            continue
+        numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
+        runs.append([f"**{notebook.name}**", state, *numbers, str(found["rows"]), "<br>".join(found["failing"])])
+        name = f"**{notebook.name}**"
+        for row in found["verdicts"]:
+            ours = [resolution(row), usual.get((notebook.name, row["quantity"]), "")]
+            body.append([name, label(row), row["claimed"], row["measured"], *ours, row["verdict"]])
+            name = ""
+    machines = sorted({found["machine"] for found in kept.values()})
+    verdicts = [row for found in kept.values() for row in found["verdicts"] if row["kind"] == "agreement"]
+    parts = [
+        "# The precise table",
+        f"What `make figures PRESET=large` finds: larger sizes, more replicates. {len(kept)} of {len(notebooks)} "
+        f"notebooks have run, {sum(found['minutes'] for found in kept.values()):.0f} minutes of them in all, two at a "
+        f"time ({'; '.join(machines)}). Median resolution of their {len(verdicts)} headline agreement rows: "
+        f"{100 * np.median([row['resolution'] for row in verdicts]) if verdicts else np.nan:.1f} %.",
+        markdown_table(["notebook", "run on", "minutes", "GiB", "rows", "not as they should be"], runs),
+        "## Headline rows",
+        markdown_table(
+            ["notebook", "quantity", "predicted", "measured ± s.e.", "resolution", "by default", "verdict"], body
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _large_values(project, name):
+    return project.presets.get("large", {}).get(name, {})
+
+
+def seeds_found(name, runs, failed, count):
+    """Record of one notebook, without date and code: how many rows it has, what failed by root, and pooled headlines.
+
+    runs : its ledger under each of the `count` roots where nothing failed.   failed : {(root, notebook): message}.
+    """
+    lines = {str(root): " ".join(text.split()) for (root, failing), text in failed.items() if failing == name}
+    return {"rows": len(runs[0]["rows"]) if runs else 0, "failed": lines, "headlines": pooled(runs, count)}
+
+
+def pooled(runs, count):
+    """Headline agreement rows over several roots: how far measured is from claimed, in per cent of the row's effect.
+
+    runs : ledgers of one notebook; a row counts if all of the `count` roots have it.
+    """
+    rows = {}
+    for book in runs:
+        for row in book["rows"]:
+            if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
+                rows.setdefault(row["quantity"], []).append(row)
+    body = []
+    for quantity, each in rows.items():
+        if len(each) < max(count, 2):
+            continue
+        values = [(row["values"], row["values"]["tolerance"] / row["resolution"]) for row in each]
+        off = np.array([(value["measured"] - value["claimed"]) / effect for value, effect in values])
+        mean = Estimate(100 * off.mean(), 100 * off.std(ddof=1) / np.sqrt(off.size))
+        one = resolution(each[0] | {"resolution": float(np.median([row["resolution"] for row in each]))})
+        body.append({"quantity": quantity, "off": str(mean), "resolution": one})
+    return body
+
+
+def record_seeds(project, notebooks, kept):
+    """Keep what the ten `ROOTS` found of these notebooks, as they stand, and show it.   kept : {name: `found`}."""
+    today = date.today().isoformat()
+    now = {book.name: kept[book.name] | {"code": book.code({}), "date": today} for book in notebooks}
+    keep_records(project, "seeds", now, ("code", "rows", "failed", "headlines"))
+
+
+def seeds_table(kept, states=None):
+    """What failed under other roots, one line per notebook.   kept : {name: `found`}.   states : when it was run."""
+    body = []
+    for name, entry in kept.items():
+        lines = "<br>".join(f"{root}: {message}" for root, message in entry["failed"].items())
+        line = [str(entry["rows"]), str(len(entry["failed"])), lines]
+        body.append([name, *([states[name]] if states else []), *line])
+    return markdown_table(
+        ["notebook", *(["run on"] if states else []), "rows", "roots that fail", "root: what failed"], body
+    )
+
+
+def seeds_page(project, kept):
+    """`figures/seeds.md`.   kept : as in `figures/seeds.json`."""
+    notebooks = {book.name: book for book in project.notebooks()}
+    kept = {name: kept[name] for name in notebooks if name in kept}
+    states = {name: record_state(kept[name], notebooks[name].code({})) for name in kept}
+    body = [
+        ["" if k else name, row["quantity"], row["off"], row["resolution"]]
+        for name, entry in kept.items()
+        for k, row in enumerate(entry["headlines"])
+    ]
+    off = [abs(float(row["off"].split()[0])) for entry in kept.values() for row in entry["headlines"]]
+    summary = "None of these notebooks has a headline row that was measured with a standard error."
+    if off:
+        summary = (
+            f"Of {len(off)} rows the median is {np.median(off):.2g} % off, {sum(np.less(off, 1))} lie within 1 %, and "
+            f"the farthest is {max(off):.2g} % off."
+        )
+    parts = [
+        "# Other seeds",
+        f"What notebooks do at their default sizes under the roots {', '.join(map(str, ROOTS))}: "
+        f"{len(kept)} of {len(notebooks)} have run.",
+        seeds_table(kept, states),
+        "## Headline rows, pooled",
+        "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that. Here "
+        "is how far that mean lies from what is claimed, in per cent of the effect that the row is about, with its "
+        "standard error. What stands out is what theory or extrapolation leaves out at these sizes.",
+        summary,
+        markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body),
+    ]
+    return "\n\n".join(parts) + "\n"

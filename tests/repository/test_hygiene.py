@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import precise, project, seeds, tables
+from runner import project, tables
 from runner.__main__ import main
 from runner.notebook import Notebook
 
@@ -224,7 +224,7 @@ def test_the_tables_are_made_of_the_ledgers():
 
 def test_the_table_of_other_seeds_has_every_notebook_and_headline():
     kept = json.loads((ROOT / "figures/seeds.json").read_text(encoding="utf-8"))
-    assert (ROOT / "figures/seeds.md").read_text(encoding="utf-8") == seeds.text(project.Project(ROOT), kept)
+    assert (ROOT / "figures/seeds.md").read_text(encoding="utf-8") == tables.seeds_page(project.Project(ROOT), kept)
     assert sorted(kept) == [path.stem for path in PATHS]
     assert sum(len(found["failed"]) for found in kept.values()) <= 1
     for name, book in LEDGERS.items():
@@ -237,7 +237,7 @@ def test_the_table_of_other_seeds_has_every_notebook_and_headline():
 def test_the_precise_table_is_made_of_its_records():
     kept = json.loads((ROOT / "figures/large.json").read_text(encoding="utf-8"))
     place = project.Project(ROOT)
-    assert (ROOT / "figures/large.md").read_text(encoding="utf-8") == precise.text(place, kept)
+    assert (ROOT / "figures/large.md").read_text(encoding="utf-8") == tables.large_page(place, kept)
     assert set(kept) <= {path.stem for path in PATHS}
     for name, found in kept.items():
         parts = {"code": str, "date": str, "machine": str, "minutes": float, "gib": float, "rows": int}

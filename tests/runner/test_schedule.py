@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from onestep.checks import available_gib
@@ -28,7 +29,7 @@ def test_a_run_writes_notebook_figures_ledger_and_table(project, capsys):
     out = capsys.readouterr().out
     assert "2 verdicts, as they should be" in out
     assert "root seed by notebook: 07: 0" in out
-    names = {f"figures/07_line.{kind}" for kind in ("npz", "pdf", "png")}
+    names = {f"figures/07_line.{kind}" for kind in ("npz", "png")}
     names |= {"README.md", "figures/README.md", "figures/07_sample.json", "notebooks/07_sample.ipynb"}
     assert set(project.snapshot()) == names
     text = (project / "README.md").read_text()
@@ -55,9 +56,9 @@ def test_two_runs_give_the_same_bytes_and_a_third_has_nothing_to_do(project, cap
     (project / "build/manifest/default.json").unlink()
     project.run()
     assert project.snapshot() == first
-    assert "07_sample  " in capsys.readouterr().out
+    assert "07_sample: starts" in capsys.readouterr().out
     assert project.run() == 0
-    assert "07_sample  " not in capsys.readouterr().out
+    assert "07_sample: starts" not in capsys.readouterr().out
     assert project.snapshot() == first
 
 
@@ -74,7 +75,53 @@ def test_what_changed_runs_again(project, capsys, change):
         )
     capsys.readouterr()
     assert project.run() == 0
-    assert "07_sample  " in capsys.readouterr().out
+    assert "07_sample: starts" in capsys.readouterr().out
+
+
+def test_last_digits_of_another_processor_leave_the_committed_bytes(project, capsys):
+    path = project.write()
+    project.run()
+    capsys.readouterr()
+    first = project.snapshot()
+    edit(path, '"mean 9.5\\n"', '"mean 9.5000001\\n"')
+    edit(project / "figures/07_sample.json", '"measured": 9.5,', '"measured": 9.50001,')
+    with np.load(project / "figures/07_line.npz") as stored:
+        np.savez(project / "figures/07_line.npz", **{**stored, "x": stored["x"] * (1 + 1e-7)})
+    other = project.snapshot()
+    assert {name for name in first if first[name] != other[name]} == {
+        "notebooks/07_sample.ipynb",
+        "figures/07_sample.json",
+        "figures/07_line.npz",
+    }
+    (project / "build/manifest/default.json").unlink()
+    project.run()
+    assert capsys.readouterr().out.endswith("reproduces the committed figures: all 1 that ran\n")
+    assert project.snapshot() == other
+    project.run()
+    assert "nothing had to run" in capsys.readouterr().out
+
+
+def test_other_results_are_named_and_written(project, capsys):
+    path = project.write()
+    project.run()
+    first = project.snapshot()
+    edit(path, '"mean 9.5\\n"', '"mean 9.6\\n"')
+    edit(project / "figures/07_sample.json", '"measured": 9.5,', '"measured": 9.6,')
+    (project / "build/manifest/default.json").unlink()
+    capsys.readouterr()
+    project.run()
+    out = capsys.readouterr().out
+    assert "07_sample differs from the results that were there, and is written anew:\n" in out
+    assert "figures/07_sample.json, row 'mean': 9.5 where 9.6 was found before\n" in out
+    assert "notebooks/07_sample.ipynb, cell body: 9.5 where 9.6 was found before\n" in out
+    assert out.endswith("0 of the 1 notebooks that ran reproduce the committed figures\n")
+    assert project.snapshot() == first
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
 
 
 def test_figures_no_longer_made_go_away(project):
@@ -171,7 +218,7 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
 
 
 def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypatch):
-    monkeypatch.setattr("runner.seeds.ROOTS", (101, 102))
+    monkeypatch.setattr("runner.tables.ROOTS", (101, 102))
     project.write("07", "n = 3 if seed == 102 else n")
     project.write("08")
     table = project / "figures/seeds.md"
@@ -247,7 +294,10 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     project.write("07", extra)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
     assert project.run("--preset", "large") == 0
-    assert "about 8 minutes, at most 1.0 GiB" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.startswith("preset large: results go to build/large")
+    assert "1 notebook to run, two at a time, about 8 min, at most 1.0 GiB: 07" in out
+    assert "executed notebooks: build/large/notebooks/, figures and verdicts: build/large/figures/" in out
     kept = sorted((project / "build/replicates").iterdir())
     assert len(kept) == 3
     project.run()
@@ -288,26 +338,23 @@ def test_a_terminal_shows_one_line_with_the_time_left(project):
     assert "\n" not in shown
 
 
-def test_an_earlier_run_tells_how_long_the_next_takes(project, capsys):
+def test_an_earlier_run_or_the_budget_tells_how_long_the_next_takes(project, capsys):
     project.write()
     project.run()
     assert "about" not in capsys.readouterr().out
+    (project / "notebooks/presets.toml").write_text("[seconds.default]\n07_sample = 40\n")
+    assert "about 40 s" in announcement(project, capsys, None)
+    assert "about 5 min, at most 1.0 GiB: 07" in announcement(project, capsys, 300.0)
+
+
+def announcement(project, capsys, cpu):
+    """What a run says if another notebook took this long before, or none did."""
     path = project / "build/manifest/default.json"
     entries = json.loads(path.read_text())
-    entries["07_sample"] |= {"key": "another", "seconds": 300.0}
+    entries = {"07_sample": entries["07_sample"] | {"key": "another", "cpu": cpu}} if cpu else {}
     path.write_text(json.dumps(entries))
     project.run()
-    assert "about 5 minutes, at most 1.0 GiB" in capsys.readouterr().out
-
-
-def test_the_same_picture_keeps_its_pdf(project):
-    project.write()
-    project.run()
-    pdf = project / "figures/07_line.pdf"
-    pdf.write_bytes(b"as another machine wrote it")
-    (project / "build/manifest/default.json").unlink()
-    project.run()
-    assert pdf.read_bytes() == b"as another machine wrote it"
+    return capsys.readouterr().out
 
 
 def test_a_folder_without_notebooks_is_said_to_be_no_clone(project, capsys):
@@ -326,8 +373,10 @@ def test_too_little_memory_is_said_before_starting(project, capsys):
     assert not (project / "build/large").exists()
 
 
-@pytest.mark.parametrize(("largest", "minutes"), [(0.4, 6), (0.6, 12)])
-def test_notebooks_that_do_not_fit_together_run_one_by_one(project, capsys, monkeypatch, largest, minutes):
+@pytest.mark.parametrize(
+    ("largest", "said"), [(0.4, "two at a time, about 6 min"), (0.6, "one at a time, about 12 min")]
+)
+def test_notebooks_that_do_not_fit_together_run_one_by_one(project, capsys, monkeypatch, largest, said):
     for number in ("07", "08", "09"):
         project.write(number)
     lines = ["[memory_gib.default]", "07_sample = 0.1", f"08_sample = {largest}", f"09_sample = {largest}"]
@@ -337,7 +386,7 @@ def test_notebooks_that_do_not_fit_together_run_one_by_one(project, capsys, monk
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("runner.execution.execute", never)
     assert project.run() == 1
-    assert f"about {minutes} minutes" in capsys.readouterr().out
+    assert said in capsys.readouterr().out
 
 
 def never(*_):

@@ -4,7 +4,7 @@ import pytest
 
 from onestep import report
 from onestep.estimates import Estimate
-from runner import seeds, tables
+from runner import tables
 
 
 @pytest.fixture
@@ -47,5 +47,5 @@ def test_pooling_roots_shows_how_far_off_headlines_are(book):
         values = row["values"] | {"measured": measured, "claimed": 1.0, "se": 0.1, "tolerance": 0.4}
         other = row | {"quantity": "only once"}
         runs.append(book | {"rows": [row | {"values": values}, *([other] if measured == 1.1 else [])]})
-    assert seeds.pooled(runs, 3) == [{"quantity": "row 0", "off": "10 ± 2.9", "resolution": "20 %"}]
-    assert seeds.pooled(runs, 4) == []  # one root failed: what the others say would flatter
+    assert tables.pooled(runs, 3) == [{"quantity": "row 0", "off": "10 ± 2.9", "resolution": "20 %"}]
+    assert tables.pooled(runs, 4) == []  # one root failed: what the others say would flatter

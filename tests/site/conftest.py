@@ -61,8 +61,7 @@ def project(tmp_path):
         book = {"notebook": name, "claim": f"C{number}: the |mean|", "source": "a paper", "rows": rows(number)}
         book["figures"] = {picture: f"{FINDING[:-1]} ({number})."}
         (tmp_path / f"figures/{name}.json").write_text(json.dumps(book), encoding="utf-8")
-        for kind in ("png", "pdf"):
-            (tmp_path / f"figures/{picture}.{kind}").write_bytes(PIXEL)
+        (tmp_path / f"figures/{picture}.png").write_bytes(PIXEL)
         np.savez(tmp_path / f"figures/{picture}.npz", x=1.0)
     files = {
         "docs/index.md": "# Front\n\n{{ figure 07_drop }}\n\n{{ tally }}\n",

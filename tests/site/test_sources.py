@@ -134,7 +134,7 @@ def test_the_gallery_shows_every_figure_with_data_and_place(project):
         assert f"## {number} · Sample" in page
         assert f":name: gallery-figure-{number}-drop" in page
         assert f"[in the notebook](/notebooks/{number}_sample.md#figure-{number}-drop)" in page
-        assert f"[data (.npz)](/figures/{number}_drop.npz) · [print (.pdf)](/figures/{number}_drop.pdf)" in page
+        assert f"[data (.npz)](/figures/{number}_drop.npz)" in page
 
 
 def test_verdicts_show_the_main_rows_and_fold_the_rest(project):

@@ -11,7 +11,7 @@ from . import session
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
-_PDF = {"CreationDate": None, "Creator": None, "Producer": None}  # else two runs differ
+NOTEBOOK_DPI = 80  # of the pictures inside notebooks; the files have `savefig.dpi`
 
 
 def style():
@@ -58,7 +58,7 @@ def settings():
 
 
 def save(fig, name, finding, **arrays):
-    """Show a figure and write it as `<name>.png` and `<name>.pdf`, with the numbers behind it as `<name>.npz`.
+    """Show a figure and write it as `<name>.png`, with the numbers behind it as `<name>.npz`.
 
     Parameters
     ----------
@@ -72,14 +72,13 @@ def save(fig, name, finding, **arrays):
     sentence, no arrays, or an array that would need pickle.
     """
     stem = _stem(name, finding, arrays)
-    file = BytesIO()
-    fig.savefig(file, format="png", metadata={"Software": None})
-    fig.set_layout_engine("none")  # laid out by now; every later drawing would pay for it again
-    _write(fig, stem, finding, file.getvalue(), arrays)
+    picture = _png(fig)
+    fig.set_layout_engine("none")  # laid out by now; the next drawing would pay for it again
+    _write(fig, stem, finding, picture, _png(fig, dpi=NOTEBOOK_DPI), arrays)
 
 
 def animate(fig, draw, frames, name, finding, seconds=6.0, **arrays):
-    """Show an animation; write it as `<name>.png`, an animated PNG, its last frame as `<name>.pdf`, its numbers as npz.
+    """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
 
     Parameters
     ----------
@@ -100,12 +99,9 @@ def animate(fig, draw, frames, name, finding, seconds=6.0, **arrays):
         draw(k)
         fig.canvas.draw()
         pictures.append(Image.fromarray(np.asarray(fig.canvas.buffer_rgba())[..., :3]))
-    palette = pictures[frames // 2].quantize(255)  # one palette for all: a quarter of the size
-    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    durations = [1000 * seconds / frames] * (frames - 1) + [1000]
-    file = BytesIO()
-    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
-    _write(fig, stem, finding, file.getvalue(), arrays)
+    width, height = (round(side * NOTEBOOK_DPI / fig.dpi) for side in pictures[0].size)
+    smaller = [picture.resize((width, height), Image.Resampling.LANCZOS) for picture in pictures]
+    _write(fig, stem, finding, _animated(pictures, seconds), _animated(smaller, seconds), arrays)
 
 
 def points(ax, x, estimate, **style):
@@ -136,16 +132,34 @@ def _stem(name, finding, arrays):
     return session.directory() / name
 
 
-def _write(fig, stem, finding, picture, arrays):
+def _png(fig, **options):
+    file = BytesIO()
+    fig.savefig(file, format="png", metadata={"Software": None}, **options)
+    return file.getvalue()
+
+
+def _animated(pictures, seconds):
+    """An animated PNG: one palette for all pictures, a quarter of the size; a second's rest on the last."""
+    from PIL import Image
+
+    palette = pictures[len(pictures) // 2].quantize(255)
+    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    durations = [1000 * seconds / len(pictures)] * (len(pictures) - 1) + [1000]
+    file = BytesIO()
+    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
+    return file.getvalue()
+
+
+def _write(fig, stem, finding, picture, smaller, arrays):
+    """Write a figure's files and show the smaller picture in the notebook."""
     from matplotlib import pyplot
 
     stem.with_suffix(".png").write_bytes(picture)
-    fig.savefig(f"{stem}.pdf", metadata=_PDF)
     pyplot.close(fig)
     numbers = {key: _storable(key, value) for key, value in arrays.items()}
     np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
     session.saved[stem.name] = finding
-    session.show({"image/png": b64encode(picture).decode(), "text/plain": finding})
+    session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 
 
 def _storable(key, value):

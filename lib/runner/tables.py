@@ -24,7 +24,7 @@ from onestep.report import describe, folded, label, markdown_table, resolution
 from .files import write_atomically, write_if_changed
 
 ROOTS = tuple(range(101, 111))  # the ten other roots, fixed before any of them was run
-_TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
+TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
 
 
 def update(project):
@@ -36,7 +36,7 @@ def update(project):
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
         table = results_table(books)
-        write_if_changed(readme, _TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
+        write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
     for name in ("large", "seeds"):
         _show_records(project, name)
 

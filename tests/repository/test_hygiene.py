@@ -213,10 +213,10 @@ def test_presets_and_ledgers_belong_to_notebooks():
 def test_the_tables_are_made_of_the_ledgers():
     books = tables.ledgers(ROOT / "figures")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme == project.TABLE.sub(
+    assert readme == tables.TABLE.sub(
         lambda match: f"{match[1]}\n\n{tables.results_table(books)}\n\n{match[2]}", readme
     )
-    assert len(project.TABLE.findall(readme)) == 1
+    assert len(tables.TABLE.findall(readme)) == 1
     if books:
         full = (ROOT / "figures/README.md").read_text(encoding="utf-8")
         assert full == f"# All verdicts\n\n{tables.full_table(books)}\n"

@@ -1,6 +1,7 @@
 """The explorer's numbers against the library's, in a headless Chromium: `make site-test`, not part of `make test`."""
 
 import json
+import shlex
 from math import exp, log
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from onestep import Problem, theory
-from onestep.hermite import NAMED
+from onestep.__main__ import parser
 from website import explorer
 
 PAGE = Path(__file__).parents[2] / "build/site/explorer.html"
@@ -55,7 +56,7 @@ def problems(count, seed=20):
     for k in range(count):
         inputs, hidden, ridge = np.exp(rng.uniform(np.log([0.02, 0.05, 1e-4]), np.log([2, 10, 10])))
         setting = {
-            **{"activation": rng.choice(sorted(NAMED)).item(), "digits": rng.uniform(3, 7 if k % 2 else 48)},
+            **{"activation": rng.choice(explorer.ACTIVATIONS).item(), "digits": rng.uniform(3, 7 if k % 2 else 48)},
             **{"inputs": inputs, "hidden": hidden, "ridge": float(ridge), "noise": rng.uniform(0, 2)},
             "teacher": rng.uniform([0, -1, -1], [1.5, 1, 1]).tolist(),
         }
@@ -137,7 +138,7 @@ def least(p, end):
 def test_the_page_computes_what_the_library_computes(browser):
     wanted = list(problems(100))
     assert sum(p.N <= EXACT for p in wanted) > 50
-    assert {p.activation for p in wanted} == set(NAMED)
+    assert {p.activation for p in wanted} == set(explorer.ACTIVATIONS)
     worst = {}
     for p, found in zip(wanted, shown(browser, wanted), strict=True):
         for kind, off in gaps(p, found).items():
@@ -213,6 +214,36 @@ def test_every_control_has_a_name_and_changes_what_is_shown(browser):
             }})()"""
         )
         assert before != after, key
+
+
+def test_the_command_beside_the_curves_is_the_setting_of_the_moment(browser):
+    for name, setting in explorer.SUGGESTIONS.items():
+        browser.run(f"explorer.suggest('{name}'); explorer.draw()")
+        program, *words = shlex.split(browser.run("document.querySelector('#explorer .command code').innerText"))
+        assert (program, words[:2]) == (".venv/bin/python", ["-m", "onestep"])
+        said, p = parser().parse_args(words[2:]), explorer.problem(setting)
+        assert (said.n, said.d, said.hidden, said.ridge, said.noise) == (p.n, p.d, p.N, p.ridge, p.noise)
+        assert (said.activation, tuple(map(float, said.teacher))) == ([p.activation], p.teacher)
+        assert said.eta == pytest.approx([p.n ** setting["alpha"]], rel=1e-3)
+
+
+def test_the_address_keeps_the_settings(browser):
+    browser.run("explorer.suggest('pays'); explorer.change('ridge', 0.37); explorer.draw()")
+    kept = browser.run("explorer.state")
+    address = browser.run("location.href")
+    browser.open("about:blank")  # an address that differs in its end alone loads nothing
+    browser.open(address)
+    assert browser.run("explorer.state") == kept
+    browser.open("about:blank")
+    browser.open(f"{PAGE.as_uri()}#ridge=-1&activation=none&alpha=0.2")  # what is no setting is left out
+    assert browser.run("explorer.state") == browser.run("(explorer.suggest('stairs'), explorer.state)")
+
+
+def test_the_end_of_the_closed_form_is_not_called_a_best_step(browser):
+    browser.run("explorer.suggest('line'); explorer.change('ridge', 0.011); explorer.draw()")
+    assert browser.run("explorer.compute().best.atEnd")
+    assert "best step" not in browser.run("document.querySelector('#explorer .numbers').innerText")
+    assert not browser.run("document.querySelector('#explorer-test path.best') !== null")
 
 
 def test_the_keyboard_moves_a_slider(browser):

@@ -189,7 +189,7 @@
     parts.push(`<path class="none" d="M${left} ${Y(none[kind])}l9 -5v10z"/>`);
     if (every) every.alpha.forEach((alpha, k) => parts.push(dot(X(alpha), Y(every[kind][k]), "every", 3.5)));
     mark(chart, here && here[kind]);
-    if (test && best.alpha !== null && best.alpha >= 0) parts.push(`<path class="best" d="M${X(best.alpha)} ${Y(best.test) - 7}l6 7l-6 7l-6 -7z"/>`);
+    if (test && best.alpha !== null && best.alpha >= 0 && !best.atEnd) parts.push(`<path class="best" d="M${X(best.alpha)} ${Y(best.test) - 7}l6 7l-6 7l-6 -7z"/>`);
     chart.finish(`${name} against α, from ${shown(none[kind])} without a step to ${shown(curve.at(-1)[1][kind])} at α = ${shown(curve.at(-1)[0])}. ${here ? `At the marked step ${shown(here[kind])}.` : ""}`);
   }
 
@@ -284,7 +284,8 @@
     const row = (name, value) => [name, shown(value?.train ?? null), shown(value?.test ?? null)];
     const rows = [row("no step", none), row(`the step marked, η = n^${state.alpha}`, here), row("the same as n → ∞", limit)];
     if (best.alpha === null) rows.push(["no step is best", shown(none.train), shown(none.test)]);
-    else rows.push(row(`best step${best.atEnd ? ", at the curve’s end" : ""}: η = n^${shown(best.alpha)}`, best));
+    else if (best.atEnd) rows.push(row(`where this formula ends: η = n^${shown(best.alpha)}`, best));
+    else rows.push(row(`best step: η = n^${shown(best.alpha)}`, best));
     rows.push(["best linear predictor", "", shown(p.bestLinear)]);
     for (const stair of stairs) {
       rows.push([`gain of stair ${stair.order}: Δ${SUBSCRIPT[stair.order]}, Λ${SUBSCRIPT[stair.order]}`, shown(none.train - stair.train), shown(none.test - stair.test)]);
@@ -316,6 +317,26 @@
   }
   let speaking = 0;
 
+  /** What gives the fixed-point theory and a simulation at this setting; no memory holds a simulation of the largest n. */
+  function told({ n, d, N, ridge, noise }) {
+    const { activation, c1, c2, c3 } = state;
+    const eta = Number((n ** state.alpha).toPrecision(4));
+    const whole = (value) => BigInt(value).toString();
+    const words = [`--activation ${activation} --teacher 0 ${c1} ${c2} ${c3} --n ${whole(n)} --d ${whole(d)} --hidden ${whole(N)}`];
+    words.push(`--ridge ${ridge} --noise ${noise} --eta ${eta}`, ...(n > 20000 ? ["--trials 0"] : []));
+    command.textContent = `.venv/bin/python -m onestep ${words.join(" ")}`;
+  }
+
+  /** The settings in the page's address, where they are settings. */
+  function addressed() {
+    for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+      const found = CONTROLS.find((one) => one.key === key);
+      const value = key === "activation" ? text : Number(text);
+      const fits = key === "activation" ? Object.hasOwn(activations, text) : text !== "" && value >= found?.low && value <= found?.high;
+      if (found && fits) change(key, value);
+    }
+  }
+
   /** All numbers of the present setting. */
   function compute() {
     const p = theory.problem(setting(state));
@@ -342,6 +363,8 @@
     const found = compute();
     const { p, curve, grid } = found;
     tell(p, found);
+    told(p);
+    history.replaceState(null, "", `#${new URLSearchParams(state)}`);
     place.classList.toggle("empty", !(curve.length && grid.length));
     if (curve.length && grid.length) {
       loss(views.train, "train", found);
@@ -363,16 +386,21 @@
     "Test error over the best linear predictor’s, ", scaleBar, ", at this n: yellow is low. Black: they are equal. Ring: your setting. Hatched: beyond these formulas. Above the dashed line, n > d²/20, untrained features learn curves as well, which is left out. Green: the black line by the theory of every step, at its suggestion.",
   );
   const table = element("table", { class: "numbers" });
+  const command = element("code");
+  const copy = element("button", { type: "button" }, "Copy");
+  copy.addEventListener("click", () => navigator.clipboard.writeText(command.textContent));
+  const asked = element("div", { class: "command" }, element("p", {}, "The fixed-point theory, which has no such end, and a simulation of this setting: ", copy), element("pre", {}, command));
   const spoken = element("p", { class: "visually-hidden", role: "status" });
   const form = element("form", { class: "controls", "aria-label": "Setting" }, ...CONTROLS.map(control));
   form.addEventListener("submit", (event) => event.preventDefault());
-  const charts = element("div", { class: "charts" }, ...Object.values(views).map(({ figure }) => figure), element("div", { class: "table" }, table));
+  const charts = element("div", { class: "charts" }, ...Object.values(views).map(({ figure }) => figure), element("div", { class: "table" }, table, asked));
   colors.forEach((color, k) => place.style.setProperty(`--color-${k}`, color));
   place.replaceChildren(form, charts, spoken);
   for (const button of document.querySelectorAll("button[data-try]")) button.addEventListener("click", () => suggest(button.dataset.try));
 
   window.explorer = { state, change, compute, draw, setting, suggest, milliseconds: null };
   suggest(Object.keys(suggestions)[0]);
+  addressed();
   draw();
   new ResizeObserver(() => (waiting ||= requestAnimationFrame(draw))).observe(charts);
 })();

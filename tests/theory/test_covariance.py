@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from onestep import Problem, theory
 from onestep.theory import covariance
@@ -63,6 +64,94 @@ def test_many_samples_and_units_leave_what_is_not_linear():
     assert covariance.untrained(p, SPECTRUM).test == pytest.approx(theory.best_linear(p), rel=1e-2)
 
 
+def gains(direction, p=P):
+    found = covariance.first_gain(p, SPECTRUM, direction)
+    return np.array([found.train, found.test, covariance.cosine(p, SPECTRUM, direction)])
+
+
+def drawn(step, trials=60):
+    """Eigenvalues of d inputs, and signal and noise measured at each."""
+    p = P.scaled(600)
+    s = SPECTRUM[: 2 * p.d : 2] / SPECTRUM[: 2 * p.d : 2].mean()
+    rng, found = np.random.default_rng(5), []
+    for _ in range(trials):
+        ahead = rng.standard_normal(p.d)
+        ahead /= np.sqrt(ahead @ (s * ahead))
+        X = rng.standard_normal((p.n, p.d)) * np.sqrt(s)
+        y = p.target(X @ ahead) + p.noise * rng.standard_normal(p.n)
+        found.append((p.target.linear * ahead, step(X, y, s)))
+    theta, b = np.moveaxis(found, 1, 0)
+    k = np.sum(theta * b, axis=0) / np.sum(theta**2, axis=0)
+    return s, k, p.d * np.mean((b - k * theta) ** 2, axis=0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.2, 2.0])
+def test_signal_and_noise_of_the_own_covariance_are_those_of_ridge_regression(delta):
+    p = P.scaled(600)
+
+    def ridge(X, y, s):
+        return np.linalg.solve(X.T @ X / p.n + delta * np.eye(p.d), X.T @ y / p.n)
+
+    s, k, v = drawn(ridge)
+    told = covariance.sample_covariance(p, s, delta)
+    assert np.mean(k / told.signal) == pytest.approx(1, abs=0.04)
+    assert np.mean(v / told.noise) == pytest.approx(1, abs=0.05)
+
+
+def test_signal_and_noise_of_a_known_covariance():
+    p = P.scaled(600)
+    s, k, v = drawn(lambda X, y, s: X.T @ y / p.n / (s + 0.5))
+    told = covariance.population(p, s, 1 / (s + 0.5))
+    assert np.mean(k / told.signal) == pytest.approx(1, abs=0.04)
+    assert np.mean(v / told.noise) == pytest.approx(1, abs=0.06)
+
+
+def test_without_a_preconditioner_it_is_the_gradient_step():
+    flat = gains(covariance.population(P, SPECTRUM, np.full(400, 3.0)))
+    assert flat == pytest.approx(gains(None), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [P, P.replace(ridge=3.0), P.replace(N=30, activation="tanh"), P.replace(noise=2.0)])
+def test_the_best_known_preconditioner_is_best_for_both_losses_and_the_cosine(p):
+    best = gains(covariance.population(p, SPECTRUM, 1 / (SPECTRUM + covariance.best_damping(p).population)), p)
+    rng = np.random.default_rng(2)
+    for size in (1e-2, 0.3, 2.0):
+        other = np.exp(size * rng.standard_normal(400)) / (SPECTRUM + covariance.best_damping(p).population)
+        assert np.all(gains(covariance.population(p, SPECTRUM, other), p) < best)
+
+
+@pytest.mark.parametrize("p", [P, P.replace(ridge=3.0), P.replace(d=500), P.replace(noise=2.0)])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_the_best_damping_of_the_own_covariance_is_that_of_ridge_regression(p, which):
+    def lost(log):
+        return -gains(covariance.sample_covariance(p, SPECTRUM, np.exp(log)), p)[which]
+
+    found = np.exp(minimize_scalar(lost, bounds=(-5, 5), method="bounded", options={"xatol": 1e-7}).x)
+    assert found == pytest.approx(covariance.best_damping(p).sample, rel=1e-3)
+
+
+def test_the_own_covariance_beats_the_known_one_and_adam_depends_on_the_basis():
+    damping = covariance.best_damping(P)
+    known = gains(covariance.population(P, SPECTRUM, 1 / (SPECTRUM + damping.population)))
+    assert np.all(gains(covariance.sample_covariance(P, SPECTRUM, damping.sample)) > known)
+    ahead, astray = gains(covariance.signs(P, SPECTRUM)), gains(covariance.signs(P, SPECTRUM, "random"))
+    assert np.all(astray < gains(None)) and np.all(gains(None) < ahead) and np.all(ahead < known)
+
+
+def test_signs_of_a_flat_spectrum_do_not_depend_on_the_basis():
+    flat = np.ones(3)
+    for one, other in zip(covariance.signs(P, flat), covariance.signs(P, flat, "random"), strict=True):
+        assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_much_damping_is_no_preconditioner():
+    assert gains(covariance.sample_covariance(P, SPECTRUM, 1e7)) == pytest.approx(gains(None), rel=1e-5)
+
+
+def test_a_teacher_without_a_linear_part_wants_infinite_damping():
+    assert covariance.best_damping(P.replace(teacher=(0.0, 0.0, 1.0))).sample == np.inf
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -72,6 +161,14 @@ def test_many_samples_and_units_leave_what_is_not_linear():
         (lambda: covariance.untrained(P, ["a"]), "spectrum"),
         (lambda: covariance.first_gain(P, [[1.0]]), "spectrum"),
         (lambda: covariance.first_gain(P.replace(initial_output="full"), [1.0]), "initial_output = 'full'"),
+        (lambda: covariance.first_gain(P, SPECTRUM, covariance.population(P, [1.0])), "direction of 1 eigenvalues"),
+        (lambda: covariance.population(P, SPECTRUM, [1.0]), "preconditioner = .* must be 400 eigenvalues"),
+        (lambda: covariance.population(P, SPECTRUM, -SPECTRUM), "preconditioner = .* >= 0"),
+        (lambda: covariance.population(P, SPECTRUM, 0 * SPECTRUM), "preconditioner = .* not all of them 0"),
+        (lambda: covariance.population(P, SPECTRUM, np.nan * SPECTRUM), "preconditioner"),
+        (lambda: covariance.sample_covariance(P, SPECTRUM, -0.1), "damping = -0.1"),
+        (lambda: covariance.sample_covariance(P.replace(d=400), SPECTRUM, 0), "damping = 0: must be > 0 with d = 400"),
+        (lambda: covariance.signs(P, SPECTRUM, "own"), "basis = 'own'"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -1,8 +1,10 @@
 """What is measured, room by room; each but the last seven has a twin in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
+covariance       inputs of any covariance: untrained network, first stair of a preconditioned step
 staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
+second_step      the first layer after two steps: outliers, directions, losses
 expansion        F against F_ℓ and against Gaussian features
 spectra          singular values and vectors of W and F
 baselines        kernel ridge regression
@@ -21,12 +23,14 @@ from . import (
     baselines,
     checkpoint,
     control_variates,
+    covariance,
     data,
     directions,
     every_step,
     expansion,
     network,
     random_features,
+    second_step,
     spectra,
     staircase,
     svd,

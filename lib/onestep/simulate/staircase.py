@@ -60,20 +60,36 @@ def _orders(orders):
 def _plateaus(p, orders, redraws, moments, rng):
     first = draw(p, rng)
     draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
-    F0 = p.student(first.X2 @ first.W0.T)
-    factor = gram_factor(F0, p.ridge * p.n)
-    K = averages.gram(p.student, first.W0 @ first.W0.T)
     units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
-    products = _products(p, draws, units, ceil(max(orders)))
-    out = [
-        [_limit_fit(p, F0, factor, K, now, first.X2 @ unit, order, *product) for order in orders]
-        for now, unit, *product in zip(draws, units, *products, strict=True)
-    ]
+    out = LimitFits(p, first).losses(draws, units, orders)
     known = [variates(p, now, now.y2[:, None]) for now in draws]
     if moments:
         top = ceil(max(orders))
         known = np.hstack([known, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
     return np.mean(out, axis=0).T, np.mean(known, axis=0)
+
+
+class LimitFits:
+    """Ridge fits on the untrained features F0 of one draw, with and without spikes of infinite strength."""
+
+    def __init__(self, p: Problem, first):
+        self.p, self.F0 = p, p.student(first.X2 @ first.W0.T)
+        self.factor = gram_factor(self.F0, p.ridge * p.n)
+        self.K = averages.gram(p.student, first.W0 @ first.W0.T)
+
+    def losses(self, draws, units, orders):
+        """(training loss, test error) of each draw at each order, (len(draws), len(orders), 2).
+
+        draws share W0 and X2 with the first.   units : (len(draws), d), the direction of the spikes, of norm 1.
+        """
+        products = _products(self.p, draws, units, ceil(max(orders)))
+        fit = partial(_limit_fit, self.p, self.F0, self.factor, self.K)
+        return np.array(
+            [
+                [fit(now, now.X2 @ unit, order, *product) for order in orders]
+                for now, unit, *product in zip(draws, units, *products, strict=True)
+            ]
+        )
 
 
 def _moments(p, now, unit, top):

@@ -6,11 +6,12 @@ every_step       losses at the n and d at hand for every step from 0 to Θ(√n)
 equivalent       the features whose fixed point every_step solves (without a twin, as the next three)
 units            hidden units after the step: spikes, lengths and what of the weights' covariance they share
 first_batch      the law of the residuals that the step sees
+second_step      outliers and directions after a second step, on the same batch or a fresh one
 quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
-covariance       untrained network and first stair for Gaussian inputs of any covariance (without a twin)
+covariance       untrained network and first stair of any preconditioner, for Gaussian inputs of any covariance
 baselines           levels of linear regression and kernels
 directions       what one giant step learns of several directions
 """
@@ -26,6 +27,7 @@ from . import (
     first_batch,
     quadrature,
     random_features,
+    second_step,
     spectra,
     staircase,
     units,

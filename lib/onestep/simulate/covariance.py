@@ -1,0 +1,88 @@
+"""Inputs of any covariance, simulated: the untrained network, and the first stair of a step along any direction.
+
+The step's spike is of infinite strength, as in `staircase`: features F0 without their part along a, and X̃b free of the
+penalty. W0 is rotation invariant, so that Σ may be taken as diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ..checks import whole
+from ..problem import Problem
+from .control_variates import variates
+from .every_step import memory
+from .network import Draw, draw, sample
+from .replicates import repeat
+from .staircase import LimitFits
+
+
+@dataclass(frozen=True)
+class FirstStair:
+    """Losses without a step and with the first stair of each of them, and what the steps learn.
+
+    train, test : (trials, 1 + steps), the untrained network's first.   cosine : (trials, steps), of b with β⋆.
+    variates : (trials, k), statistics of the draws with mean zero.
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+    cosine: np.ndarray
+    variates: np.ndarray
+
+
+def first_stair(p: Problem, spectrum, steps, trials=20, seed=0, jobs=2, executor=None, *, redraws=1) -> FirstStair:
+    """Simulated losses without a step and with a strong spike along the direction of each step, on the same draws.
+
+    Parameters
+    ----------
+    p : the problem; its first layer is taken as "sphere".
+    spectrum : (p.d,) eigenvalues > 0 of the inputs' covariance.
+    steps : functions of a `Draw` of one replicate, each of which returns a direction b (d,); x has the covariance
+        diag(spectrum), and y = σ⋆(β⋆ᵀx) + ε with β⋆ = `Draw.beta_star` uniform but for its length, β⋆ᵀΣβ⋆ = 1.
+    redraws : draws of all but W0 and X̃ over which each replicate is averaged.
+
+    Test errors are population averages. `trials`, `seed`, `jobs` and `executor` are those of `repeat`.
+
+    Raises
+    ------
+    ValueError for a bad argument.
+    """
+    s = np.asarray(spectrum, float)
+    if s.shape != (p.d,) or not np.all(s > 0) or not np.all(np.isfinite(s)):
+        raise ValueError(f"spectrum of shape {s.shape}: must be {p.d} numbers > 0, one for each input")
+    replicate = partial(_replicate, p, np.sqrt(s), tuple(steps), whole("redraws", redraws, 1))
+    losses, cosines, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    return FirstStair(*np.moveaxis(np.array(losses), -1, 0), np.array(cosines), np.array(known))
+
+
+def _replicate(p, root, steps, redraws, rng):
+    start = draw(p, rng)
+    white = replace(start, W0=start.W0 * root)  # W0x = (W0 Σ^{1/2}) g with g white
+    fits = LimitFits(p, white)
+    draws = [_redraw(p, white, root, rng) for _ in range(redraws)]
+    seen = [_colored(now, start.W0, root) for now in draws]
+    found = np.array([[step(now) for now in seen] for step in steps])  # (steps, redraws, d)
+    teachers = np.array([now.beta_star for now in seen])
+    cosines = np.sum(found * teachers, axis=-1) / np.linalg.norm(found, axis=-1) / np.linalg.norm(teachers, axis=-1)
+    units = found * root / np.linalg.norm(found * root, axis=-1, keepdims=True)
+    losses = [fits.losses(draws, units[0], [0]), *(fits.losses(draws, unit, [1]) for unit in units)]
+    known = np.mean([variates(p, now, now.y2[:, None]) for now in draws], axis=0)
+    return np.concatenate(losses, axis=1).mean(0), cosines.mean(1), known
+
+
+def _redraw(p, white, root, rng):
+    """All but W0 and X̃ anew, in white coordinates g = Σ^{-1/2}x, where the teacher is Σ^{1/2}β⋆ of norm 1."""
+    teacher = root * rng.standard_normal(p.d)
+    teacher /= np.linalg.norm(teacher)
+    a = rng.standard_normal(p.N) / np.sqrt(p.N)
+    X, y = sample(p, teacher, rng)
+    y2 = p.target(white.X2 @ teacher) + p.noise * rng.standard_normal(p.n)
+    return Draw(teacher, white.W0, a, X, y, white.X2, y2)
+
+
+def _colored(now, W0, root):
+    return replace(now, beta_star=now.beta_star / root, W0=W0, X=now.X * root, X2=now.X2 * root)

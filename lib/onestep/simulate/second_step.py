@@ -1,0 +1,126 @@
+"""A second step on the first layer, simulated: on the batch of the first step or on a fresh one.
+
+Every replicate takes both, from one W_1. `trials`, `seed`, `jobs` and `executor` are those of `repeat`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ..checks import number, whole
+from ..problem import Problem
+from .control_variates import variates
+from .every_step import memory
+from .network import Draw, direction, draw, gradient, ridge
+from .replicates import repeat
+
+BATCHES = ("reused", "fresh")
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Leading singular triplets of W_2 after a second step on the same batch (first) and on a fresh one.
+
+    value : (trials, 2, count) singular values.   ahead : (trials, 2, count) squared cosines of the right vectors with β⋆.
+    variates : (trials, k), statistics of the draws with mean zero.
+    """
+
+    value: np.ndarray
+    ahead: np.ndarray
+    variates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Directions:
+    """d_k = Xᵀ(y ∘ z^k)/n with z = Xβ, on the first step's batch (first) and on a fresh one.
+
+    ahead : (trials, 2, count), β⋆ᵀd_k.   square : (trials, 2, count), ‖d_k‖².
+    """
+
+    ahead: np.ndarray
+    square: np.ndarray
+
+
+def outliers(p: Problem, eta1, eta2, count=2, trials=20, seed=0, jobs=2, executor=None) -> Outliers:
+    """The `count` largest singular values of W_2 = W_0 + η_1G_1 + η_2G_2, and how far their vectors point ahead.
+
+    Parameters
+    ----------
+    p : the problem.
+    eta1, eta2 : step sizes >= 0.
+    count : whole number >= 1.
+
+    Raises
+    ------
+    ValueError for a bad argument.
+    """
+    steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
+    replicate = partial(_outliers, p, *steps, whole("count", count, 1))
+    found, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    return Outliers(*np.moveaxis(found, 2, 0), np.array(known))
+
+
+def _outliers(p, eta1, eta2, count, rng):
+    now = draw(p, rng)
+    out = []
+    for W in _stepped_twice(p, now, eta1, eta2):
+        size = min(W.shape)
+        squares, vectors = eigh(W.T @ W, subset_by_index=[W.shape[1] - min(count, size), W.shape[1] - 1])
+        out.append([np.sqrt(squares[::-1]), (now.beta_star @ vectors)[::-1] ** 2])
+    return out, variates(p, now, now.y2[:, None])
+
+
+def _stepped_twice(p, now, eta1, eta2):
+    """W_2 of the reused batch and of a fresh one, the draw's second sample."""
+    first = replace(now, W0=now.W0 + eta1 * gradient(p, now))
+    for batch in (first, replace(first, X=now.X2, y=now.y2)):
+        yield first.W0 + eta2 * gradient(p, batch)
+
+
+def directions(p: Problem, count=3, trials=20, seed=0, jobs=2, executor=None) -> Directions:
+    """The directions d_0, …, d_{count - 1} that a second step learns; no network is drawn.
+
+    Raises ValueError for a bad argument.
+    """
+    replicate = partial(_directions, p.replace(N=1), whole("count", count, 1))
+    return Directions(*np.moveaxis(repeat(replicate, trials, seed, jobs, executor=executor), 1, 0))
+
+
+def _directions(p, count, rng):
+    now = draw(p, rng)
+    beta, powers = direction(p, now), np.arange(count)
+    found = [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
+    return [[now.beta_star @ d for d in found], [np.sum(d**2, axis=0) for d in found]]
+
+
+def losses(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):
+    """Test errors after one step, and after a second on the same batch and on a fresh one; (trials, 3).
+
+    Ridge regression sees a sample of its own, and the error is that on 2n further rows.
+
+    Parameters
+    ----------
+    p : the problem.
+    eta1, eta2 : step sizes >= 0.
+
+    Raises
+    ------
+    ValueError for a bad argument.
+    """
+    steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
+    return np.array(repeat(partial(_losses, p, *steps), trials, seed, jobs, memory(p), executor))
+
+
+def _losses(p, eta1, eta2, rng):
+    now = draw(p, rng, test_size=3 * p.n)
+    return [_error(p, now, W) for W in (now.W0 + eta1 * gradient(p, now), *_stepped_twice(p, now, eta1, eta2))]
+
+
+def _error(p, now: Draw, W):
+    F = p.student(now.X3 @ W.T)
+    fit = ridge(F[: p.n], now.y3[: p.n], p.ridge)[0]
+    return np.mean((now.y3[p.n :] - F[p.n :] @ fit) ** 2)

@@ -25,7 +25,7 @@ BATCHES = ("reused", "fresh")
 class Outliers:
     """Leading singular triplets of W_2 after a second step on the same batch (first) and on a fresh one.
 
-    value : (trials, 2, count) singular values.   ahead : (trials, 2, count) squared cosines of the right vectors with β⋆.
+    value : (trials, 2, count) singular values.   ahead : (trials, 2, count) squared cosines of right vectors with β⋆.
     variates : (trials, k), statistics of the draws with mean zero.
     """
 

@@ -1,7 +1,8 @@
 """The first layer after a second step: W_2 = W_0 + η_1G_1 + η_2G_2, G_2 taken at W_1 on the same batch or a fresh one.
 
 Both steps see the residual y. With β = Xᵀy/n, z = Xβ and u_i = η_1c_1a_i, row i of G_2 is a_i Xᵀ(y ∘ f(u_i))/n and
-noise, where f is the mean over W_0 of σ' at the pre-activations after the first step. To leading order f is a sum of powers,
+noise, where f is the mean over W_0 of σ' at the pre-activations after the first step. To leading order f is a sum of
+powers,
 
     row i of G_2  ≈  Σ_k (k + 1) c_{k+1} (η_1c_1a_i)^k a_i d_k,   d_k = Xᵀ(y ∘ z^k)/n,
 

@@ -7,7 +7,9 @@ from onestep.zhou_ge import relu
 from onestep.zhou_ge.simulate import landscape, threestage
 from onestep.zhou_ge.theory.landscape import (
     Certificate,
+    certificate_at,
     enough_signs,
+    gap_parts,
     global_minimum,
     local_minimum_missing_neuron,
 )
@@ -128,6 +130,23 @@ def test_lowest_is_a_stationary_point_below_its_neighbours(teacher):
     for _ in range(20):
         a, W = landscape.scatter(end.a, end.W, 2, 0.1, rng)
         assert landscape.evaluate(system, a, W, 1e-3)[0] > end.objective
+
+
+@pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, UNEQUAL])
+def test_three_parts_sum_to_the_gap_anywhere(teacher):
+    ridge, rng, system = 0.02, key(11), relu.Population(teacher)
+    a, W = rng.standard_normal((2, 3, 7)), rng.standard_normal((2, 3, 7, teacher.d))  # neither balanced nor near
+    low = global_minimum(teacher, ridge)
+    parts = gap_parts(teacher, low, ridge, a, W)
+    np.testing.assert_allclose(sum(parts), landscape.evaluate(system, a, W, ridge)[0] - low.objective, rtol=1e-7)
+    near = gap_parts(teacher, low, ridge, *landscape.scatter(low.a, low.W, 3, 0.01, rng))
+    assert near[2] == pytest.approx(0, abs=1e-12) and near[0] > 0 and near[1] > 0
+
+
+def test_certificate_at_a_penalty_is_the_sign_of_the_minimiser_and_tends_to_the_limit():
+    low, W = global_minimum(CLOSE, 1e-4), key(12).standard_normal((30, 4))
+    np.testing.assert_allclose(certificate_at(CLOSE, low, 1e-4, low.W), np.sign(low.a), atol=1e-6)
+    np.testing.assert_allclose(certificate_at(CLOSE, low, 1e-4, W), Certificate(CLOSE)(W), atol=1e-3)
 
 
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, STAR, UNEQUAL])

@@ -143,3 +143,55 @@ def test_noise_costs_its_variance_times_the_parameters_over_the_samples():
     assert theory.threestage.noisy_loss(teacher, [n, 2 * n], noise).shape == (2,)
     with pytest.raises(ValueError, match="n = 0"):
         theory.threestage.noisy_loss(teacher, 0, noise)
+
+
+def uniform_lines_loss(teacher, m, ridge, rng):
+    """Loss of ridge regression on m features on Gaussian lines of the teacher's space."""
+    W = rng.standard_normal((m, teacher.d)) / np.sqrt(teacher.d)
+    system = relu.Population(teacher)
+    K, k = system.normal_equations(W)
+    return system.loss(np.linalg.solve(K + ridge / 2 * np.eye(m), k), W)
+
+
+def test_loss_after_stage_two_falls_with_the_width_as_on_random_lines():
+    teacher, widths, measured = relu.Teacher(np.eye(4), relu.mixed_signs(4)), [20, 80], []
+    for m in widths:
+        measured.append(np.mean([uniform_lines_loss(teacher, m, 1e-3, key(9, m, s)) for s in range(100)]))
+    predicted = np.array([theory.threestage.second_stage_loss(teacher, m, 1e-3) for m in widths])
+    ratio = measured / predicted
+    assert ratio[0] / ratio[1] == pytest.approx(1, abs=0.12) and np.all((ratio > 1) & (ratio < 1.4))
+
+
+@pytest.mark.parametrize(("k", "exponent"), [(2, -3.0), (3, -1.5), (4, -1.0)])
+def test_loss_after_stage_two_at_small_ridge_is_the_cube_of_the_mesh(k, exponent):
+    teacher = relu.Teacher(np.eye(k), relu.mixed_signs(k))
+    widths = np.geomspace(25, 150, 12).astype(int)  # eq. (1) fills one degree after the other
+    losses = [theory.threestage.second_stage_loss(teacher, m, 1e-12) for m in widths]
+    assert np.polyfit(np.log(widths), np.log(losses), 1)[0] == pytest.approx(exponent, rel=0.12)
+
+
+def test_loss_after_stage_two_limits():
+    teacher = relu.fan_teacher(3, [0, 70, 110], [1.0, -0.5, 2.0])
+    start = relu.Population(teacher).start
+    assert theory.threestage.second_stage_loss(teacher, 5, 1e6) == pytest.approx(start, rel=1e-4)
+    # a wide layer with mean penalty is ridge regression in the limit kernel: one equation, no fluctuation
+    wide = theory.threestage.second_stage_loss(teacher, 10**6, 10**6 * 0.02)
+    t = np.arange(2000) * np.pi / 2000
+    lines = np.column_stack([np.cos(t), np.sin(t), 0 * t])
+    K = relu.kernel(lines, lines) / 2000
+    k = relu.kernel(lines, teacher.directions) @ teacher.weights / 2000**0.5
+    a = np.linalg.solve(K + 0.01 * np.eye(2000), k)
+    assert wide == pytest.approx(start - 2 * a @ k + a @ K @ a, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "m", "ridge", "message"),
+    [
+        (relu.Teacher(np.eye(1, 3), [1.0]), 4, 1e-3, "two dimensions"),
+        (relu.Teacher(np.eye(2), [1.0, 1.0]), 0, 1e-3, "m = 0"),
+        (relu.Teacher(np.eye(2), [1.0, 1.0]), 4, 0.0, "ridge"),
+    ],
+)
+def test_loss_after_stage_two_names_bad_input(teacher, m, ridge, message):
+    with pytest.raises(ValueError, match=message):
+        theory.threestage.second_stage_loss(teacher, m, ridge)

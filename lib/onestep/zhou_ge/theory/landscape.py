@@ -16,7 +16,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from ...checks import number, whole
-from ..relu import Population, kernel_parts, polar
+from ..relu import Population, kernel, kernel_parts, network, polar
 from .threestage import certificate_coefficients
 
 _STARTS = 300  # random lines from which η is climbed
@@ -167,6 +167,45 @@ def global_minimum(teacher, ridge):
     start += (copies > 1) * ridge * np.random.default_rng(0).standard_normal(start.shape)
     signs = np.append(np.repeat(np.sign(teacher.weights), copies), np.sign(certificate(extra)))
     return _minimise(teacher, signs, np.vstack([start, _SPARE * np.sqrt(ridge) * extra]), ridge)
+
+
+def gap_parts(teacher, minimiser, ridge, a, W):
+    """The three parts of the optimality gap ζ = L_λ - min L_λ of a network, which sum to it exactly.
+
+    With f_λ the minimiser, η_λ(w) = -(2/λ) E (f_λ - f⋆) σ(wᵀx) and s_i = sign a_i,
+
+      ζ = E(f - f_λ)² + λ Σ_i |a_i|‖w_i‖ (1 - s_i η_λ(ŵ_i)) + (λ/2) Σ_i (|a_i| - ‖w_i‖)².                           (3)
+
+    The cross term 2 E (f - f_λ)(f_λ - f⋆) is -λ Σ_i a_i‖w_i‖ η_λ(ŵ_i) + λ|μ_λ|, as η_λ is the sign of each neuron of
+    the minimiser, whose penalty is λ|μ_λ|.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    minimiser : Minimiser
+        From `global_minimum(teacher, ridge)`.
+    ridge : float
+        λ > 0.
+    a, W : arrays, (..., m) and (..., m, d)
+        One network, or several along leading axes; balanced or not.
+
+    Returns
+    -------
+    tuple of three arrays, (...)
+        Distance to the minimiser, weight off its lines, imbalance.
+    """
+    ridge = number("ridge", ridge, above=0)
+    norms, units = polar(W)
+    fit = Population(network(minimiser.W, minimiser.a)).loss(a, W)
+    eta = certificate_at(teacher, minimiser, ridge, units)
+    off = ridge * np.sum(np.abs(a) * norms * (1 - np.sign(a) * eta), axis=-1)
+    return fit, off, ridge / 2 * np.sum((np.abs(a) - norms) ** 2, axis=-1)
+
+
+def certificate_at(teacher, minimiser, ridge, W):
+    """η_λ of `gap_parts` at the lines through the rows of W (..., n, d): (..., n). It tends to η as λ → 0."""
+    lines = np.concatenate([minimiser.W, teacher.directions])
+    return -2 / ridge * kernel(polar(W)[1], lines) @ np.append(minimiser.a, -teacher.weights)
 
 
 def local_minimum_missing_neuron(teacher, ridge=0.0):

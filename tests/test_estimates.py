@@ -204,3 +204,14 @@ def test_sums_of_arrays_share_one_dof():
     np.testing.assert_allclose((one + two).dof, np.full(3, 4 / (1 / 5 + 1 / 500)))
     np.testing.assert_allclose((one + one * np.ones(3)).se, np.sqrt(2))
     assert (one + estimates.Estimate(1.0, 0.0)).value.shape == (3,)
+
+
+def test_end_ratio_is_the_power_laws_change_over_the_range():
+    x, rng = np.array([100, 200, 400, 800]), np.random.default_rng(3)
+    samples = [x_k**-0.25 * np.exp(x_k**-0.5 * rng.standard_normal(50)) for x_k in x]
+    found = estimates.end_ratio(x, samples)
+    fit = estimates.exponent(x, samples)
+    assert found.value == pytest.approx(8**fit.value)
+    assert abs(found.value - 8**-0.25) < 4 * found.se
+    assert found.se == pytest.approx(found.value * np.log(8) * fit.se)
+    assert found.dof == fit.dof

@@ -259,6 +259,16 @@ def exponent(x, samples, moment=0) -> Estimate:
     return power_law(x, Estimate(np.array(logs), spread / np.sqrt(x * counts), dof))
 
 
+def end_ratio(x, samples) -> Estimate:
+    """y at the last x over y at the first, by a power law through all: `exponent` as a ratio.
+
+    x, samples : as in `exponent`.
+    """
+    fit, span = exponent(x, samples), float(np.log(x[-1] / x[0]))
+    ratio = float(np.exp(span * fit.value))
+    return Estimate(ratio, span * ratio * fit.se, fit.dof)
+
+
 def _grid(x):
     x = np.asarray(x, float)
     if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from onestep import report
-from onestep.estimates import mean
+from onestep.estimates import Estimate, mean
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +153,15 @@ def test_figures_and_tables_need_no_notebook(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Nothing at all.\na\n1.500\n"
     assert (tmp_path / "figures/07_picture.png").exists()
+
+
+def test_estimates_are_stored_with_their_standard_errors(folder):
+    fig, ax = plt.subplots()
+    rows = [[Estimate(1.0, 0.1), Estimate(2.0, 0.2)], [Estimate(3.0, 0.3), Estimate(4.0, 0.4)]]
+    report.points(ax, [1, 2], rows[0])
+    report.save(fig, "07_estimates", "Two points.", gain=rows, both=Estimate(np.ones(3), np.zeros(3)), plain=[1.0, 2.0])
+    stored = np.load(folder / "07_estimates.npz")
+    assert stored["gain"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert stored["gain_se"].tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    assert stored["both_se"].shape == (3,)
+    assert "plain_se" not in stored

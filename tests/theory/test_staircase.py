@@ -157,6 +157,24 @@ def test_spiked_curve_reaches_the_plateaus(layer, output):
         assert base.test - at.test == pytest.approx(expected.test, rel=1e-3)
 
 
+def test_a_spiked_curve_of_given_order_has_so_many_spikes():
+    p = RICH.scaled(10**300)
+    base, eta = theory.staircase.spiked(p, 0.0), 10.0 ** (300 * 0.41)
+    for order in (1, 2, 3):
+        for grown in (False, True):
+            at, expected = (
+                theory.staircase.spiked(p, eta, grown, order=order),
+                theory.gains(p, order, growing_rows=grown),
+            )
+            assert base.train - at.train == pytest.approx(expected.train, rel=1e-3)
+            assert base.test - at.test == pytest.approx(expected.test, rel=1e-3)
+    p = RICH.scaled(4000)
+    assert theory.staircase.spiked(p, 4.0, order=10) == theory.staircase.spiked(p, 4.0)
+    assert theory.staircase.spiked(p, 60.0, order=2).test < theory.staircase.spiked(p, 60.0, order=1).test
+    with pytest.raises(ValueError, match="order"):
+        theory.staircase.spiked(p, 4.0, order=0)
+
+
 def test_the_spiked_curve_climbs_beyond_the_fourth_stair():
     p = Problem(10**300, 3 * 10**299, 5 * 10**299, 0.01, "tilted_sin", (0, 1, 0.5, 0.4, 0.3, 0.2))
     drop = theory.untrained_limit(p).train - theory.staircase.spiked(p, 10.0 ** (300 * 0.408)).train

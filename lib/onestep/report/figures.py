@@ -66,7 +66,8 @@ def save(fig, name, finding, **arrays):
     name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains"
     finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery
     arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
-        do not change with the last bits of another machine's arithmetic.
+        do not change with the last bits of another machine's arithmetic. Estimates, and lists of them, are stored as
+        two arrays: the values, and the standard errors under the same name with `_se`.
 
     The same figure and numbers give the same bytes. Raises ValueError for another kind of name, a finding that is no
     sentence, no arrays, or an array that would need pickle.
@@ -105,10 +106,29 @@ def animate(fig, draw, frames, name, finding, seconds=6.0, **arrays):
 
 
 def points(ax, x, estimate, **style):
-    """Draw an Estimate, or the mean of samples (trials, k), with standard errors: as black dots unless styled."""
-    if not isinstance(estimate, Estimate):
-        estimate = mean(estimate)
-    ax.errorbar(x, estimate.value, estimate.se, **({"fmt": "o", "color": "black"} | style))
+    """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled."""
+    parts = _parts(estimate)
+    value, se = parts if parts else (mean(estimate).value, mean(estimate).se)
+    ax.errorbar(x, value, se, **({"fmt": "o", "color": "black"} | style))
+
+
+def _parts(value):
+    """Values and standard errors of an Estimate or of nested lists of Estimates; None for anything else."""
+    if isinstance(value, Estimate):
+        return value.value, value.se
+    if not isinstance(value, list | tuple) or not value:
+        return None
+    parts = [_parts(part) for part in value]
+    return None if any(part is None for part in parts) else tuple(map(list, zip(*parts, strict=True)))
+
+
+def _numbers(arrays):
+    """The arrays to store, with Estimates as two: the values, and the standard errors under the name with `_se`."""
+    found = {}
+    for key, value in arrays.items():
+        parts = _parts(value)
+        found |= {key: value} if parts is None else {key: parts[0], f"{key}_se": parts[1]}
+    return {key: _storable(key, value) for key, value in found.items()}
 
 
 def log_ticks(ax, x=None, y=None):
@@ -127,8 +147,7 @@ def _stem(name, finding, arrays):
         raise ValueError(f"{name}: finding = {finding!r}: must say in a sentence what the figure shows")
     if not arrays:
         raise ValueError(f"{name}: got no arrays: give the numbers behind the figure by name")
-    for key, value in arrays.items():
-        _storable(key, value)
+    _numbers(arrays)
     return session.directory() / name
 
 
@@ -156,8 +175,7 @@ def _write(fig, stem, finding, picture, smaller, arrays):
 
     stem.with_suffix(".png").write_bytes(picture)
     pyplot.close(fig)
-    numbers = {key: _storable(key, value) for key, value in arrays.items()}
-    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **_numbers(arrays))
     session.saved[stem.name] = finding
     session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 

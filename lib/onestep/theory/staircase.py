@@ -112,25 +112,31 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False) -> Losses:
+def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False, *, order: int | None = None) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.  growing_rows, intercept : as in `gains`.
+    Parameters
+    ----------
+    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
+    growing_rows, intercept : as in `gains`.
+    order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.
 
-    Raises ValueError for a bad eta, for c_1 = 0 (no spike forms), and beyond c_1 η √(D/N) = 1/4, where the series in
-    powers of X̃β is off by more than 1 %.
+    Raises
+    ------
+    ValueError for a bad eta or order, for c_1 = 0 (no spike forms), and for the sum of the series beyond
+    c_1 η √(D/N) = 1/4, where it is off by more than 1 %.
     """
     eta = steps(eta)
     require_spikes(p, 1)
     largest = _REACH * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
-    if eta.max() > largest * (1 + 1e-12):
+    if order is None and eta.max() > largest * (1 + 1e-12):
         raise ValueError(
             f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
             f"here for eta <= {largest:.4g}"
         )
-    base = untrained_limit(p)
-    c = p.student.coefficients(ORDER)
-    k = np.arange(1, ORDER + 1)
+    base, kept = untrained_limit(p), ORDER if order is None else whole("order", order, 1)
+    c = p.student.coefficients(kept)
+    k = np.arange(1, kept + 1)
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)

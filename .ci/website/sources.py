@@ -70,6 +70,8 @@ class Sources:
             return (self.root / rest).read_text(encoding="utf-8").rstrip("\n")
         if kind == "erratum":
             return self._erratum(rest)
+        if kind == "row":
+            return self._row(*rest.split(" ", 1))
         if kind == "readme":
             return self._readme(rest)
         if asked == "explorer departures":
@@ -139,6 +141,14 @@ class Sources:
         """A script of `docs/errata` and what it prints."""
         script, output = ((self.root / f"docs/errata/{name}.{kind}").read_text("utf-8") for kind in ("py", "txt"))
         return f"```python\n{script}```\n\nIt prints:\n\n```text\n{output}```"
+
+    def _row(self, number, wanted):
+        """Two cells of a table, claimed and found, of a notebook's first verdict whose quantity contains `wanted`."""
+        for row in (row for book in self.books if book["notebook"][:2] == number for row in book["rows"]):
+            if wanted in row["quantity"] and not row["control"]:
+                return " | ".join(text.escaped(row[part]) for part in ("claimed", "measured"))
+        self._miss(f"notebook {number} has no verdict on {wanted!r}")
+        return " | "
 
     def _readme(self, title):
         body = text.section((self.root / "README.md").read_text(encoding="utf-8"), title)

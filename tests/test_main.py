@@ -97,8 +97,8 @@ def test_unknown_options_are_refused(capsys):
     assert "--depth" in capsys.readouterr().err
 
 
-def test_the_readme_shows_what_the_command_predicts():
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_page_on_own_problems_shows_what_the_command_predicts():
+    text = (Path(__file__).parents[1] / "docs/use.md").read_text(encoding="utf-8")
     command, shown = re.search(r"-m onestep (.*?)\n\n```text\n(.*?)\n```", text, re.DOTALL).groups()
     options = parser().parse_args(shlex.split(command))
     p = Problem(options.n, options.d, options.hidden, activation=options.activation[0], teacher=(0.0, 1.0, 0.5))

@@ -24,7 +24,7 @@ from onestep.report import describe, folded, label, markdown_table, resolution
 from .files import write_atomically, write_if_changed
 
 ROOTS = tuple(range(101, 111))  # the ten other roots, fixed before any of them was run
-TABLE = re.compile(r"(?s)(<!-- results:begin -->).*?(<!-- results:end -->)")
+PARTS = {part: re.compile(rf"(?s)(<!-- {part}:begin -->).*?(<!-- {part}:end -->)") for part in ("glance", "results")}
 
 
 def update(project):
@@ -34,11 +34,20 @@ def update(project):
     write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
     readme = project.root / "README.md"
     if readme.exists():
-        text = readme.read_text(encoding="utf-8")
-        table = results_table(books)
-        write_if_changed(readme, TABLE.sub(lambda match: f"{match[1]}\n\n{table}\n\n{match[2]}", text))
+        write_if_changed(readme, filled(project.root, readme.read_text(encoding="utf-8"), books))
     for name in ("large", "seeds"):
         _show_records(project, name)
+
+
+def filled(root, text, books):
+    """The README's text with what is made of the ledgers in its places."""
+    claims = root / "docs" / "claims.md"
+    made = {"results": results_table(books) if books else ""}
+    if claims.exists() and books:
+        made["glance"] = glance(books, claims.read_text(encoding="utf-8"))
+    for part, content in made.items():
+        text = PARTS[part].sub(lambda match, content=content: f"{match[1]}\n\n{content}\n\n{match[2]}", text)
+    return text
 
 
 def ledgers(folder):
@@ -52,18 +61,74 @@ def failing(book):
 
 
 def results_table(books):
-    """The README's table: the headline rows of every ledger, or its first three measurements where none is marked."""
-    head = ["claim", "source", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"]
+    """The README's table: for each claim the headline row that came closest to failing, with its first control."""
     body = []
+    for about in by_claim(books):
+        row, book = max(((row, book) for book in about for row in measured(book)), key=lambda pair: strain(pair[0]))
+        verdict = "" if row["passed"] else f" **{row['verdict']}**"
+        links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
+        claim = f"{about[0]['claim']} ({about[0]['source'].split(';')[0]}) {links}"
+        cells = [label(row).replace(": simulated / predicted", ", ratio"), row["claimed"], row["measured"] + verdict]
+        body.append([claim, *cells, resolution(row), control_of(row, book)])
+    head = ["claim, source, notebooks", "row closest to failing", "predicted", "measured ± s.e.", "resolution"]
+    return markdown_table([*head, "rejected control"], body)
+
+
+def by_claim(books):
+    """Ledgers that share a claim's label, in lists."""
+    groups = []
     for book in books:
-        rows = [row for row in book["rows"] if row["headline"]]
-        rows = rows or [row for row in book["rows"] if row["kind"] in ("agreement", "bound")][:3]
-        claim, source = f"[{book['claim']}](notebooks/{book['notebook']}.ipynb)", book["source"]
-        for row in rows:
-            line = [label(row), row["claimed"], row["measured"], resolution(row), row["verdict"]]
-            body.append([claim, source, *line])
-            claim = source = ""
-    return markdown_table(head, body)
+        labels = set(re.findall(r"\b[BC]\d+\b", book["claim"])) or {book["claim"]}
+        shared = next((group for group in groups if group[0] & labels), None)
+        if shared:
+            shared[0].update(labels)
+            shared[1].append(book)
+        else:
+            groups.append((labels, [book]))
+    return [about for _, about in groups]
+
+
+def measured(book):
+    """Headline rows of a ledger that have a control, or its first three measurements where none is marked."""
+    rows = [row for row in book["rows"] if row["kind"] in ("agreement", "bound")]
+    rows = [row for row in rows if row["headline"]] or rows[:3]
+    return [row for row in rows if control_of(row, book)] or rows
+
+
+def strain(row):
+    """How close a row is to failing: its distance from what is claimed over its tolerance; more for one that fails."""
+    values = row.get("values")
+    if not row["passed"] or row["kind"] != "agreement" or not values:
+        return np.inf if not row["passed"] else 0.0
+    return abs(values["measured"] - values["claimed"]) / values["tolerance"]
+
+
+def control_of(row, book):
+    """The name of the first control of a row."""
+    names = [other["quantity"] for other in book["rows"] if other["control"]]
+    return next((name[len(row["quantity"]) + 2 :] for name in names if name.startswith(f"{row['quantity']}: ")), "")
+
+
+def glance(books, claims):
+    """How many claims have which status, how many rows there are, and how small an error they would notice.
+
+    claims : the text of `docs/claims.md`, whose tables state a status in their last column.
+    """
+    found = re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)
+    kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
+    counted = {kind: sum(status.split(" for ")[0].split(";")[0] == kind for status in found) for kind in kinds}
+    rows = [row for book in books for row in book["rows"]]
+    sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
+    said = [f"{number} {kind}" for kind, number in counted.items() if number]
+    return "\n".join(
+        [
+            f"- {len(found)} [claims](docs/claims.md): {', '.join(said)}.",
+            f"- {len(books)} notebooks, {len(rows)} verdicts, {sum(row['control'] for row in rows)} of them controls; "
+            f"{sum(not row['passed'] for row in rows)} fail.",
+            f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
+            f"{100 * max(sharp):.1f} % at most.",
+        ]
+    )
 
 
 def full_table(books):

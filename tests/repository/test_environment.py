@@ -129,7 +129,7 @@ def test_one_version_is_stated_and_repeated_where_it_is_cited():
     assert TOOL["setuptools"]["dynamic"]["version"] == {"attr": "onestep.__version__"}
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert str(citation["version"]) == onestep.__version__
-    assert f"version = {{{onestep.__version__}}}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"version = {{{onestep.__version__}}}" in (ROOT / "docs/use.md").read_text(encoding="utf-8")
 
 
 def test_continuous_integration_covers_the_supported_versions():

@@ -17,14 +17,37 @@ def book():
     return {"notebook": verdicts.notebook, "claim": verdicts.claim, "source": "s", "rows": verdicts.rows}
 
 
-def test_results_table_shows_headlines_or_the_first_three_measurements(book):
-    assert [f"row {k}" in tables.results_table([book]) for k in range(4)] == [True, True, True, False]
-    assert "formula" not in tables.results_table([book])
-    book["rows"][4]["headline"] = book["rows"][5]["headline"] = True
-    lines = tables.results_table([book]).splitlines()
-    assert len(lines) == 4
-    assert "| row 3 | 1.000 | 1.000 ± 0.010 | 4.1 % | holds |" in lines[2]
-    assert "control: row 3: \\|broken\\| | 2.000 | 1.000 ± 0.010 |  | control rejected |" in lines[3]
+def test_the_results_table_shows_of_each_claim_the_row_closest_to_failing(book):
+    rows = book["rows"]
+    assert "row 0" in tables.results_table([book])  # none is marked, and none of the first three has a control
+    for row in rows[3:5]:
+        row["headline"] = True
+    assert "row 3" in tables.results_table([book])  # it alone has a control
+    lines = tables.results_table([book, book | {"notebook": "08_more"}]).splitlines()
+    assert len(lines) == 3  # one claim
+    assert "[07](notebooks/07_example.ipynb) [08](notebooks/08_more.ipynb) | row 3 | 1.000" in lines[2]
+    assert lines[2].endswith("| \\|broken\\| |")
+    rows[4]["passed"], rows[4]["verdict"] = False, "FAILS"
+    assert "**FAILS**" in tables.results_table([book])
+    other = book | {"claim": "C2, B9: another"}
+    assert len(tables.results_table([book, other]).splitlines()) == 4
+    assert len(tables.by_claim([book, other, book | {"claim": "B9: the same"}])) == 2
+
+
+def test_a_row_is_strained_by_its_distance_over_its_tolerance(book):
+    row = book["rows"][1]
+    assert tables.strain(row) == 0
+    assert tables.strain(row | {"values": row["values"] | {"measured": 1.5, "tolerance": 2.0}}) == 0.25
+    assert tables.strain(row | {"passed": False}) > 1e9
+
+
+def test_the_glance_counts_claims_rows_and_resolutions(book):
+    book["rows"][1]["headline"] = True
+    claims = "| C1 | a | b | c | verified for n ≤ 3 |\n| C2 | a | b | c | verified after correction; x |\n"
+    text = tables.glance([book], claims)
+    assert "2 [claims](docs/claims.md): 1 verified after correction, 1 verified." in text
+    assert "1 notebooks, 6 verdicts, 1 of them controls; 0 fail." in text
+    assert "4.1 % (median), 4.1 % at most" in text
 
 
 def test_the_full_table_has_every_row_with_its_kind_in_words(book):

@@ -296,6 +296,7 @@ def seeds_page(project, kept):
     notebooks = {book.name: book for book in project.notebooks()}
     kept = {name: kept[name] for name in notebooks if name in kept}
     states = {name: record_state(kept[name], notebooks[name].code({})) for name in kept}
+    missing = [name for name in notebooks if name not in kept]
     body = [
         ["" if k else name, row["quantity"], row["off"], row["resolution"]]
         for name, entry in kept.items()
@@ -311,7 +312,7 @@ def seeds_page(project, kept):
     parts = [
         "# Other seeds",
         f"What notebooks do at their default sizes under the roots {', '.join(map(str, ROOTS))}: "
-        f"{len(kept)} of {len(notebooks)} have run.",
+        f"{len(kept)} of {len(notebooks)} have run" + (f"; not yet {', '.join(missing)}." if missing else "."),
         seeds_table(kept, states),
         "## Headline rows, pooled",
         "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that. Here "

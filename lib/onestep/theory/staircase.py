@@ -112,7 +112,15 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False, *, order: int | None = None) -> Losses:
+def spiked(
+    p: Problem,
+    eta,
+    growing_rows: bool = False,
+    intercept: bool = False,
+    *,
+    order: int | None = None,
+    length: float = 1.0,
+) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
     Parameters
@@ -120,10 +128,11 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False,
     eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
     growing_rows, intercept : as in `gains`.
     order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.
+    length : Var ‖x‖² over 2d as in `theory.forms`; 0 also for Gaussian features, which do not depend on ‖x‖.
 
     Raises
     ------
-    ValueError for a bad eta or order, for c_1 = 0 (no spike forms), and for the sum of the series beyond
+    ValueError for a bad eta, order or length, for c_1 = 0 (no spike forms), and for the sum of the series beyond
     c_1 η √(D/N) = 1/4, where it is off by more than 1 %.
     """
     eta = steps(eta)
@@ -141,7 +150,8 @@ def spiked(p: Problem, eta, growing_rows: bool = False, intercept: bool = False,
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
     growth = growth_ratio(p) if growing_rows else 0.0
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, intercept)
+    length = number("length", length, least=0)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, intercept, length)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -156,11 +166,12 @@ def require_spikes(p, order):
         )
 
 
-def _drops(p, log_strength, signs, growth=0.0, intercept=False):
+def _drops(p, log_strength, signs, growth=0.0, intercept=False, length=1.0):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
     growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.  intercept : as in `gains`.
+    length : as in `spiked`.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
@@ -173,7 +184,7 @@ def _drops(p, log_strength, signs, growth=0.0, intercept=False):
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
-    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K) @ right.swapaxes(1, 2)
+    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K, length) @ right.swapaxes(1, 2)
     J, dJ = split(((small * h) * np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]).sum(1))
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
@@ -201,13 +212,15 @@ def _spike_forms(p, at, K, growth, intercept):
     return xi @ (teacher * scale), (xi * (factorial(ranks) * inside)) @ xi.T, cross
 
 
-def hidden_metric(p, at, K):
+def hidden_metric(p, at, K, length=1.0):
     """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
+
+    length : as in `spiked`.
 
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
     """
-    tau, common = p.psi / p.phi * at.df, common_part(p, at)
+    tau, common = p.psi / p.phi * at.df, common_part(p, at, length)
     theta = common / (1 + common)
     gamma, inverse = _gaussian_moment(np.arange(1, K + 1)), _inverse_moments(K)
     toward = inverse @ gamma

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from . import tables
 from .files import write_atomically
-from .notebook import UserError
+from .notebook import UserError, digest
 from .project import Manifest, only_run
 from .reproduction import settle
 
@@ -56,6 +56,10 @@ class Plan:
     def needs(self):
         """Peak memory in GiB of each notebook that runs, by its name."""
         return {book.name: self.project.memory(self.preset, book.name) for book in self.stale}
+
+    def keep_key(self, notebook):
+        """Digest of a notebook's code and parameters, the library and the lock: the replicates' key."""
+        return digest((notebook.code(self.values[notebook.name]) + self.project.environment).encode())
 
     def seconds(self):
         """CPU seconds that each notebook that runs will take, by its name; empty if one of them is not known."""
@@ -237,7 +241,8 @@ def run_one(todo, notebook, stop, on_cell):
     with tempfile.TemporaryDirectory(dir=todo.project.build / "staging") as staging:
         try:
             known = notebook.parameters | values
-            done = execution.execute(notebook.path, values, known, staging, on_cell, stop, todo.kernel)
+            kernel = todo.kernel | {"ONESTEP_KEEP_KEY": todo.keep_key(notebook)}
+            done = execution.execute(notebook.path, values, known, staging, on_cell, stop, kernel)
         except execution.NotebookFailed as error:
             return RunResult(message=str(error))
         books = tables.ledgers(staging)

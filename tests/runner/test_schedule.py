@@ -302,6 +302,9 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     assert len(kept) == 3
     project.run()
     assert sorted((project / "build/replicates").iterdir()) == kept  # the default run keeps nothing
+    project.write("07", f"{extra}; x = 1")
+    project.run("--preset", "large")
+    assert len(sorted((project / "build/replicates").iterdir())) == 6
 
 
 def test_the_precise_table_tells_what_large_runs_found_and_what_changed_since(project):

@@ -1,45 +1,31 @@
-"""Replicates kept on disk, so that a long run that is killed loses only those under way.
+"""Finished replicates kept on disk, so that a long run that is killed loses only those under way.
 
-A file holds one replicate under a key of everything that made it: the function and its arguments, the seed, the number
-of the replicate and the source of the simulation; of a function written in a notebook its text, all it refers to and
-the source of the whole library. A changed formula therefore never meets old results; a damaged or foreign file is
-computed anew. Kept where $ONESTEP_KEEP names a folder.
+$ONESTEP_KEEP names the folder, and $ONESTEP_KEEP_KEY whatever decides the results of the run: a digest of its code, its
+parameters and the sources of the library. The same code makes the same calls in the same order, so that a replicate is
+known by that key, the number of the call and its own number. A damaged or foreign file is computed anew.
 """
 
-from __future__ import annotations
-
-import dataclasses
-import dis
-import hashlib
-import inspect
+import itertools
 import json
 import os
 import zipfile
-from functools import cache, partial
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
-_LIBRARY = f"{__name__.partition('.')[0]}."  # other modules' source is not in the key: nothing of theirs may be named
-_GROUND = ("checks.py", "hermite.py", "multiindex.py", "problem.py")
+_calls = itertools.count()
 
 
-def store(replicate, seed):
-    """The `Store` for replicates of this function under this seed, or None: not asked for, or not to be named."""
-    folder = os.environ.get("ONESTEP_KEEP")
-    if not folder:
-        return None
-    try:
-        named = _name(replicate)
-    except (TypeError, OSError, RecursionError):
-        return None  # of another module, without a text, or referring to itself
-    return Store(Path(folder), _digest([_source(), named, _name(seed)]))
+def store():
+    """The `Store` for the replicates of this call, or None where nothing is to be kept."""
+    folder, key = os.environ.get("ONESTEP_KEEP"), os.environ.get("ONESTEP_KEEP_KEY")
+    return Store(Path(folder), f"{key}-{next(_calls)}") if folder and key else None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Store:
-    """Replicates of one function under one seed: files `<key>.npz` in folder, one for each."""
+    """Replicates of one call: files `<key>-<trial>.npz` in folder."""
 
     folder: Path
     key: str
@@ -48,7 +34,7 @@ class Store:
         """What `save` was given for this replicate, or None."""
         try:
             with open(self._path(trial), "rb") as raw, np.load(raw, allow_pickle=False) as file:
-                if str(file["key"]) != self._key(trial):
+                if str(file["key"]) != self._path(trial).stem:
                     return None
                 return _join(json.loads(str(file["form"])), file)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
@@ -65,17 +51,14 @@ class Store:
         temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp")
         try:
             with open(temporary, "wb") as file:
-                np.savez(file, key=self._key(trial), form=json.dumps(form), **arrays)
+                np.savez(file, key=path.stem, form=json.dumps(form), **arrays)
             temporary.replace(path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
 
-    def _key(self, trial):
-        return _digest([self.key, trial])
-
     def _path(self, trial):
-        return self.folder / f"{self._key(trial)}.npz"
+        return self.folder / f"{self.key}-{trial}.npz"
 
 
 def _split(value, arrays):
@@ -88,57 +71,3 @@ def _split(value, arrays):
 
 def _join(form, file):
     return tuple(_join(item, file) for item in form) if isinstance(form, list) else file[form]
-
-
-def _name(value):
-    """Nested lists and texts that name a value in every session; TypeError for what has no such name."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return repr(value)
-    if isinstance(value, partial):
-        return ["partial", _name(value.func), _name(value.args), _name(value.keywords)]
-    if isinstance(value, tuple | list):
-        return [_name(item) for item in value]
-    if isinstance(value, dict):
-        return [[key, _name(item)] for key, item in sorted(value.items())]
-    if isinstance(value, np.ndarray | np.generic):
-        return [str(value.dtype), list(np.shape(value)), hashlib.sha256(np.ascontiguousarray(value)).hexdigest()]
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, FunctionType) and value.__module__ == "__main__":
-        return _written(value)
-    if isinstance(value, FunctionType | type) and value.__module__.startswith(_LIBRARY):
-        if "<" not in value.__qualname__:
-            return [value.__module__, value.__qualname__]
-    if dataclasses.is_dataclass(value) and type(value).__module__.startswith(_LIBRARY):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return [type(value).__module__, type(value).__qualname__, _name(fields)]
-    raise TypeError(f"{value!r} has no name that another session would understand")
-
-
-def _written(function):
-    """The name of a function of this session: its text and what its globals, free variables and defaults stand for."""
-    if function.__name__ == "<lambda>":
-        raise TypeError("two of them on one line have the same text")
-    codes, used = [function.__code__], set()
-    for code in codes:
-        used |= {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
-        codes += [part for part in code.co_consts if isinstance(part, CodeType)]
-    found = {name: function.__globals__[name] for name in used if name in function.__globals__}
-    inner = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    found |= {name: cell.cell_contents for name, cell in inner}
-    defaults = [function.__defaults__, function.__kwdefaults__]
-    return ["written", inspect.getsource(function), _name(found), _name(defaults), _source("**/*.py")]
-
-
-@cache
-def _source(others=""):
-    """Digest of all files that decide what a replicate is, and of those of the library that match `others`."""
-    here = Path(__file__).parent
-    files = [*sorted(here.rglob("*.py")), *(here.parent / name for name in _GROUND)]
-    files += sorted(here.parent.glob("zhou_ge/**/*.py"))
-    files += sorted(here.parent.glob(others)) if others else []
-    return _digest([[file.name, file.read_text(encoding="utf-8")] for file in files] + [np.__version__])
-
-
-def _digest(value):
-    return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()

@@ -40,7 +40,7 @@ def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
     executor : any `concurrent.futures.Executor` to run them on: processes, MPI's, a cluster's. Without one, and with
         $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster.
 
-    Where $ONESTEP_KEEP names a folder, finished replicates are kept there (`checkpoint`).
+    Finished replicates are kept where $ONESTEP_KEEP and $ONESTEP_KEEP_KEY say so (`checkpoint`).
 
     Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn), and
     ConnectionError when the scheduler is lost on the way.
@@ -50,7 +50,7 @@ def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
     if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
     client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))
-    store = checkpoint.store(replicate, seed)
+    store = checkpoint.store()
     with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
         if client:
             return _collect(partial(_finished_on, client), partial(_elsewhere, replicate, seed), trials, store)

@@ -33,7 +33,7 @@ help:
 	@echo "PYTHON=python3.12 chooses the interpreter; DEPENDENCIES=newest ignores the lock"
 
 venv:
-	@.ci/venv
+	@tools/venv
 
 figures: venv
 	@$(PY) -m runner --preset "$(PRESET)" $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(NB)

@@ -80,7 +80,7 @@ def all_imports(*folders):
 
 
 def test_every_import_is_declared_and_every_declaration_used():
-    used = all_imports("lib", "tests", "benchmarks", "notebooks", ".ci") | imported((ROOT / "conftest.py").read_text())
+    used = all_imports("lib", "tests", "benchmarks", "notebooks", "tools", ".ci") | imported((ROOT / "conftest.py").read_text())
     assert used | set(TOOLS) == set(declared())
 
 
@@ -139,3 +139,11 @@ def test_continuous_integration_covers_the_supported_versions():
     assert matrix["dependencies"] == ["locked"]
     assert [lane["dependencies"] for lane in matrix["include"]] == ["newest"]
     assert PROJECT["requires-python"] == f">={SUPPORTED[0]}"
+
+
+def test_one_lane_reproduces_the_committed_results_with_the_kernels_of_another_processor():
+    text = (ROOT / ".github/workflows/checks.yml").read_text(encoding="utf-8")
+    lane = yaml.safe_load(text)["jobs"]["processor"]
+    assert set(lane["env"]) >= {"OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}
+    commands = [step["run"] for step in lane["steps"] if "run" in step]
+    assert commands == ["make figures", "git diff --exit-code", "make test"]

@@ -270,6 +270,6 @@ def test_nothing_large_is_committed():
 
 def test_the_list_of_mistakes_fits_the_library():
     """Each changes code that stands exactly once in its file."""
-    mutants = tomllib.loads((ROOT / "tests/mutation/mutants.toml").read_text(encoding="utf-8"))["mutant"]
+    mutants = tomllib.loads((ROOT / "tools/mutation/mutants.toml").read_text(encoding="utf-8"))["mutant"]
     lost = [m for m in mutants if (ROOT / "lib" / m["file"]).read_text(encoding="utf-8").count(m["old"]) != 1]
     assert not lost

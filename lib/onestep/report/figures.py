@@ -52,7 +52,7 @@ def settings():
         "lines.linewidth": 1.8,
         "lines.markersize": 5,
         "mathtext.fontset": "dejavusans",
-        "savefig.dpi": 150,
+        "savefig.dpi": 120,
         "text.usetex": False,
     }
 
@@ -175,7 +175,7 @@ def _write(fig, stem, finding, picture, smaller, arrays):
 
     stem.with_suffix(".png").write_bytes(picture)
     pyplot.close(fig)
-    np.savez(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **_numbers(arrays))
+    np.savez_compressed(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **_numbers(arrays))
     session.saved[stem.name] = finding
     session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 

@@ -1,4 +1,4 @@
-"""Kill runs at random: `python tests/faults [times] [root]`, a quarter of an hour for the usual 50 on two idle cores.
+"""Kill runs at random: `python tools/faults [times] [root]`, a quarter of an hour for the usual 50 on two idle cores.
 
 In a temporary copy one small notebook runs as the default set does, but for its sizes. In turn the runner, its kernel
 or one of two workers of a dask cluster is killed, with no warning, at a time drawn uniformly from the length of an

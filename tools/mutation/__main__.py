@@ -1,4 +1,4 @@
-"""Which mistakes the unit tests notice: `python tests/mutation [beginning of a file's name ...]`, all in ten minutes.
+"""Which mistakes the unit tests notice: `python tools/mutation [beginning of a file's name ...]`, all in ten minutes.
 
 Every mutant in `mutants.toml` is one small mistake in one file of the library. For each the library is copied, the
 mistake is made, and the unit tests run until the first failure: first those that the mutant names in `by`, if it does,
@@ -139,7 +139,7 @@ def report(mutants):
         body.append((mutant["file"], mutant["list"], mutant["what"], test.removeprefix("tests/").split("[")[0]))
     return f"""# Mistakes that the unit tests notice
 
-Written by `python tests/mutation` on {date.today().isoformat()}. Each mistake of `mutants.toml` was made alone, and
+Written by `python tools/mutation` on {date.today().isoformat()}. Each mistake of `mutants.toml` was made alone, and
 the unit tests ran until the first failure. "audit": mistakes of an earlier list, of which the tests of then missed two
 in five; "new": mistakes in younger code.
 

@@ -80,7 +80,8 @@ def all_imports(*folders):
 
 
 def test_every_import_is_declared_and_every_declaration_used():
-    used = all_imports("lib", "tests", "benchmarks", "notebooks", "tools", ".ci") | imported((ROOT / "conftest.py").read_text())
+    folders = ("lib", "tests", "benchmarks", "notebooks", "tools", ".ci")
+    used = all_imports(*folders) | imported((ROOT / "conftest.py").read_text())
     assert used | set(TOOLS) == set(declared())
 
 

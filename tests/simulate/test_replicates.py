@@ -19,6 +19,10 @@ def trained(system, rng):
     return threestage.train(system, 4, rng, [1e-2]).fitted
 
 
+def gradient(now):
+    return now.X.T @ now.y
+
+
 def numbers(result):
     return asdict(result) if is_dataclass(result) else result
 
@@ -63,6 +67,10 @@ DRAWS = {
     "weights": partial(simulate.spectra.weights, P, [2.0]),
     "weight_spectrum": partial(simulate.spectra.weight_spectrum, P, 2.0),
     "features": partial(simulate.spectra.features, P, [2.0], 2),
+    "first_stair": partial(simulate.covariance.first_stair, P, [1.0] * P.d, [gradient]),
+    "outliers": partial(simulate.second_step.outliers, P, 2.0, 1.0),
+    "second_directions": partial(simulate.second_step.directions, P),
+    "second_losses": partial(simulate.second_step.losses, P, 2.0, 1.0),
     "kernel_ridge": partial(simulate.baselines.kernel_ridge, P, simulate.baselines.RBF(), [0.1]),
     "one_step": partial(simulate.repeat, partial(simulate.directions.one_step, TARGET, 8, 50, 4)),
     "fresh_steps": partial(

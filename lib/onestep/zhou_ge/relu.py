@@ -21,10 +21,18 @@ _PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
 class Teacher:
     """A two-layer ReLU network to be recovered: f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx).
 
-    directions : (r, d), unit rows w⋆_k, no two of them on one line; r may exceed d.
-    weights : (r,), a⋆_k of either sign, not 0. A neuron's norm belongs to its weight: see `network`.
-    Raises ValueError for other shapes, rows that are not unit vectors, two rows on one line (no student could tell
-    them apart) or a weight 0.
+    Parameters
+    ----------
+    directions : array, (r, d)
+        Unit rows w⋆_k, no two of them on one line; r may exceed d.
+    weights : array, (r,)
+        a⋆_k of either sign, not 0. A neuron's norm belongs to its weight: see `network`.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, rows that are not unit vectors, two rows on one line (no student could tell them apart) or a
+        weight 0.
     """
 
     directions: np.ndarray
@@ -74,9 +82,23 @@ class Teacher:
 
 
 def network(W, a):
-    """The Teacher Σ_k a_k ReLU(w_kᵀx) of any norms: rows of W (r, d) scaled to 1, their norms put into a (r,).
+    """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm.
 
-    Raises ValueError as `Teacher`, and for a row of zeros.
+    Parameters
+    ----------
+    W : array, (r, d)
+        Rows w_k ≠ 0; the teacher's directions are w_k/‖w_k‖.
+    a : array, (r,)
+        The teacher's weights are a_k‖w_k‖.
+
+    Returns
+    -------
+    Teacher
+
+    Raises
+    ------
+    ValueError
+        As `Teacher`, and for a row of zeros.
     """
     W = np.asarray(W, float)
     norms = np.linalg.norm(W, axis=-1)
@@ -91,10 +113,26 @@ def mixed_signs(r):
 
 
 def random_teacher(d, r, rng, weights=None, correlation=0.0):
-    """A teacher with r directions in a uniformly random subspace, every two of them at cosine `correlation`.
+    """A teacher with r directions in a uniformly random subspace, every two of them at one cosine.
 
-    weights : (r,), default `mixed_signs`
-    Raises ValueError for r > d or a correlation outside (-1/(r - 1), 1).
+    Parameters
+    ----------
+    d, r : int
+        Inputs and neurons, 1 <= r <= d.
+    rng : numpy Generator
+    weights : array, (r,), optional
+        Default `mixed_signs(r)`.
+    correlation : float
+        The cosine, in (-1/(r - 1), 1).
+
+    Returns
+    -------
+    Teacher
+
+    Raises
+    ------
+    ValueError
+        For r > d or a correlation outside its interval.
     """
     d, r = whole("d", d, 1), whole("r", r, 1)
     correlation = number("correlation", correlation)
@@ -108,9 +146,25 @@ def random_teacher(d, r, rng, weights=None, correlation=0.0):
 
 
 def fan_teacher(d, degrees, weights=None):
-    """A teacher whose lines lie in the plane of the first two coordinates, at the given angles in degrees, (r,).
+    """A teacher whose lines lie in the plane of the first two coordinates.
 
-    weights : (r,), default `mixed_signs`.   r may exceed 2.   Raises ValueError for d < 2 or two equal lines.
+    Parameters
+    ----------
+    d : int
+        Inputs, >= 2.
+    degrees : array, (r,)
+        Angles of the lines, no two of them equal modulo 180; r may exceed 2.
+    weights : array, (r,), optional
+        Default `mixed_signs(r)`.
+
+    Returns
+    -------
+    Teacher
+
+    Raises
+    ------
+    ValueError
+        For d < 2 or two equal lines.
     """
     whole("d", d, 2)
     angles = np.radians(np.asarray(degrees, float))
@@ -120,9 +174,26 @@ def fan_teacher(d, degrees, weights=None):
 
 
 def scattered_teacher(d, r, rng, dimension=None, weights=None):
-    """A teacher with r independent uniformly random directions in the span of the first `dimension` coordinates.
+    """A teacher with r independent uniformly random directions in the span of the first coordinates.
 
-    dimension : from 1 to d, default d.   weights : (r,), default `mixed_signs`.
+    Parameters
+    ----------
+    d, r : int
+        Inputs and neurons, >= 1.
+    rng : numpy Generator
+    dimension : int, optional
+        Number of those coordinates, from 1 to d; default d.
+    weights : array, (r,), optional
+        Default `mixed_signs(r)`.
+
+    Returns
+    -------
+    Teacher
+
+    Raises
+    ------
+    ValueError
+        For a dimension above d.
     """
     d, r = whole("d", d, 1), whole("r", r, 1)
     k = d if dimension is None else whole("dimension", dimension, 1)
@@ -135,10 +206,14 @@ def scattered_teacher(d, r, rng, dimension=None, weights=None):
 class Population:
     """Loss, gradient and second-layer system of a teacher, exact averages over x ~ N(0, I_d).
 
-    removed : the Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at
-        every moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
+    Second layers a (..., m) and first layers W (..., m, d) may hold several networks along leading axes.
 
-    a (..., m) and W (..., m, d) may hold several networks along leading axes.
+    Parameters
+    ----------
+    teacher : Teacher
+    removed : tuple
+        The Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at every
+        moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
     """
 
     smooth = True

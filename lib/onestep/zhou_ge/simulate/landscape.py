@@ -22,7 +22,12 @@ _SMALL = 1e-9  # second-layer weight of a neuron that a perturbation may revive
 class Trajectory:
     """What gradient descent on L_λ = L + (λ/2)(‖a‖² + ‖W‖²) passed, at k of its steps.
 
-    steps : (k,).   objective, slope, loss : (k, B), L_λ, ‖∇L_λ‖² and L.   a, W : (k, B, m) and (k, B, m, d).
+    Parameters
+    ----------
+    steps : array, (k,)
+    objective, slope, loss : arrays, (k, B)
+        L_λ, ‖∇L_λ‖² and L.
+    a, W : arrays, (k, B, m) and (k, B, m, d)
     """
 
     steps: np.ndarray
@@ -49,7 +54,27 @@ def evaluate(system, a, W, ridge):
 
 
 def follow(system, a, W, ridge, marks):
-    """The `Trajectory` of plain gradient descent at λ = ridge, at the steps `marks`, whole numbers >= 0, increasing."""
+    """Plain gradient descent of step 1, kept at some of its steps.
+
+    Parameters
+    ----------
+    system : Population or Empirical
+    a, W : arrays, (B, m) and (B, m, d)
+        Starts.
+    ridge : float
+        λ >= 0.
+    marks : array
+        The steps to keep: whole numbers >= 0, increasing.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    ValueError
+        For marks that are empty or do not increase.
+    """
     marks = np.array([whole("marks", int(mark), 0) for mark in marks])
     if len(marks) < 1 or np.any(np.diff(marks) <= 0):
         raise ValueError(f"marks = {marks}: must be increasing whole numbers, at least one")
@@ -63,19 +88,47 @@ def follow(system, a, W, ridge, marks):
 
 
 def rate(system, a, W, ridge, marks):
-    """Rate at which gradient descent of step 1 approaches the minimum: ‖∇L_λ‖ ~ e^{-rate·steps}, (B,).
+    """Rate at which gradient descent of step 1 approaches the minimum: ‖∇L_λ‖ ~ e^{-rate·steps}.
 
-    marks : the two steps between which it is measured.
+    Parameters
+    ----------
+    system, a, W, ridge
+        As for `follow`.
+    marks : pair of int
+        The steps between which it is measured.
+
+    Returns
+    -------
+    array, (B,)
     """
     path = follow(system, a, W, ridge, marks)
     return np.log(path.slope[0] / path.slope[-1]) / 2 / (path.steps[-1] - path.steps[0])
 
 
 def annealed_descent(system, a, W, ridges, levels, limit):
-    """Plain gradient descent with λ lowered network by network: (steps, losses) at which each λ was left, (B, k).
+    """Plain gradient descent of step 1 with λ lowered network by network.
 
-    ridges : the k values of λ in turn.   levels : (k,), the objective at which each is left for the next.
-    limit : most steps; what has not been reached by then is nan.
+    Parameters
+    ----------
+    system : Population or Empirical
+    a, W : arrays, (B, m) and (B, m, d)
+        Starts.
+    ridges : array, (k,)
+        The values of λ in turn.
+    levels : array, (k,)
+        The objective at which each is left for the next.
+    limit : int
+        Most steps, >= 1.
+
+    Returns
+    -------
+    steps, losses : arrays, (B, k)
+        Step and loss at which each λ was left; nan where that was not reached.
+
+    Raises
+    ------
+    ValueError
+        For ridges and levels of different lengths, or limit < 1.
     """
     ridges, levels = np.asarray(ridges, float), np.asarray(levels, float)
     if ridges.shape != levels.shape or ridges.ndim != 1:
@@ -97,9 +150,20 @@ def annealed_descent(system, a, W, ridges, levels, limit):
 
 
 def scatter(a, W, copies, spread, rng):
-    """Each neuron as several of equal weight, moved by Gaussian vectors of length `spread` relative to it; balanced.
+    """Each neuron as several of equal weight, moved by Gaussian vectors; balanced.
 
-    a (m,), W (m, d) become (copies·m,) and (copies·m, d).   copies >= 1, spread >= 0.
+    Parameters
+    ----------
+    a, W : arrays, (m,) and (m, d)
+    copies : int
+        Neurons in place of each, >= 1.
+    spread : float
+        Length of the move relative to the neuron, root mean square, >= 0.
+    rng : numpy Generator
+
+    Returns
+    -------
+    a, W : arrays, (copies·m,) and (copies·m, d)
     """
     whole("copies", copies, 1)
     number("spread", spread, least=0)
@@ -123,9 +187,23 @@ def near(teacher, copies, spread, count, seed):
 
 
 def fitted(teacher, m, count, seed, fit_ridge=1e-3, jobs=1, executor=None):
-    """`count` starts of m neurons from stages 1 and 2 on the population: (count, m) and (count, m, d).
+    """Starts from stages 1 and 2 on the population.
 
-    seed, jobs, executor : as in `repeat`.
+    Parameters
+    ----------
+    teacher : Teacher
+    m : int
+        Student neurons.
+    count : int
+        Starts.
+    seed, jobs, executor
+        As in `onestep.simulate.repeat`.
+    fit_ridge : float
+        λ of stage 2, > 0.
+
+    Returns
+    -------
+    a, W : arrays, (count, m) and (count, m, d)
     """
     branch = (*seed, m) if isinstance(seed, tuple) else (seed, m)
     return stack(repeat(partial(_fitted, teacher, m, fit_ridge), count, branch, jobs, executor=executor))

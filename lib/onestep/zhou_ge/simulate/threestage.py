@@ -27,10 +27,22 @@ _SETTLED = 1e-3  # by more than this share
 class Empirical:
     """The same system on samples: mean squared residual after least squares on (1, x).
 
-    X : (n, d) inputs.   y : (n,) labels.   teacher : what made them, if it is known.
     The projection off (1, x) does to samples what preprocessing does to the population: what is left of a ReLU
-    feature is that of |wᵀx|/2. Raises ValueError for other shapes, numbers that are not finite, or n <= d + 1, where
-    the affine term fits anything.
+    feature is that of |wᵀx|/2.
+
+    Parameters
+    ----------
+    X : array, (n, d)
+        Inputs.
+    y : array, (n,)
+        Labels.
+    teacher : Teacher, optional
+        What made them, if it is known.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, numbers that are not finite, or n <= d + 1, where the affine term fits anything.
     """
 
     smooth = False  # |wᵀx| has kinks, at which a minimum may lie
@@ -126,10 +138,16 @@ def balance(a, W):
 class Descent:
     """Where descent on L + (λ/2)(‖a‖² + ‖W‖²) ended.
 
-    converged : whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
+    Parameters
+    ----------
+    a, W : arrays, (..., m) and (..., m, d)
+    loss : array, (...)
+    evaluations : int
+        Count of gradients.
+    converged : array, (...)
+        Whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
         objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared,
-        which happens where a line search fails.   evaluations : count of gradients.
-    loss and converged have the leading axes of a.
+        which happens where a line search fails.
     """
 
     a: np.ndarray
@@ -254,9 +272,28 @@ class Training:
 def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2000):
     """All three stages from a small random start of m neurons.
 
-    ridges : the λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
-    fit_ridge : λ of stage 2.   limit : most iterations at each λ.
-    Raises ValueError for fewer neurons than the teacher has, where that is known: they cannot recover it.
+    Parameters
+    ----------
+    system : Population or Empirical
+    m : int
+        Student neurons, at least as many as the teacher has, where that is known.
+    rng : numpy Generator
+    ridges : sequence of float
+        The λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
+    fit_ridge : float
+        λ of stage 2, > 0.
+    method : "quasi-newton" or "gradient"
+    limit : int
+        Most iterations at each λ.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    ValueError
+        For fewer neurons than the teacher has: they cannot recover it.
     """
     if system.teacher is not None:
         whole("m", m, system.teacher.r)
@@ -282,10 +319,25 @@ def anneal(system, a, W, ridges, method="quasi-newton", limit=2000, **options):
 
 
 def least_samples(succeeds, sizes):
-    """The smallest of `sizes` (increasing whole numbers) at which succeeds(n) is true, by bisection.
+    """The smallest of some sizes at which succeeds(n) is true, by bisection.
 
     Where success is not monotone in n, a size that succeeds directly above one that fails.
-    Raises ValueError where none succeeds.
+
+    Parameters
+    ----------
+    succeeds : callable
+        n → bool.
+    sizes : sequence of int
+        Increasing.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        Where none succeeds.
     """
     place = bisect_left(sizes, True, key=lambda n: bool(succeeds(n)))
     if place == len(sizes):
@@ -296,7 +348,20 @@ def least_samples(succeeds, sizes):
 def planted(teacher, m, spread, rng):
     """A balanced start near the teacher: m neurons dealt to the r directions in turn, each moved by a Gaussian vector.
 
-    spread : length (root mean square) of the move relative to the neuron. Every direction's neurons share its weight.
+    Every direction's neurons share its weight.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    m : int
+        Neurons, >= r.
+    spread : float
+        Length of the move relative to the neuron, root mean square, >= 0.
+    rng : numpy Generator
+
+    Returns
+    -------
+    a, W : arrays, (m,) and (m, d)
     """
     whole("m", m, teacher.r)
     number("spread", spread, least=0)
@@ -331,9 +396,21 @@ def subspace_energy(W, teacher):
 
 
 def covering(W, teacher, probes=20_000):
-    """Largest angle in degrees between a line of the target subspace and the nearest neuron's, seen in that subspace.
+    """Largest angle between a line of the target subspace and the nearest neuron's, seen in that subspace.
 
-    Exact in two dimensions or fewer; in more, the largest over `probes` fixed random lines, a little too small.
+    Exact in two dimensions or fewer; in more, the largest over fixed random lines, a little too small.
+
+    Parameters
+    ----------
+    W : array, (m, d)
+    teacher : Teacher
+    probes : int
+        Number of those lines, >= 1.
+
+    Returns
+    -------
+    float
+        Degrees.
     """
     inside = polar(W @ teacher.basis.T)[1]
     dimension = inside.shape[1]

@@ -123,22 +123,26 @@ class Certificate:
         return value, slope - np.sum(slope * units, axis=1, keepdims=True) * units
 
     def _curvature(self, k):
-        """E (c_jᵀx) sign(w⋆_jᵀx) δ(wᵀx) xxᵀ on the plane orthogonal to w → w⋆_k, summed over j."""
-        inner = self._basis
-        V, c = self._V @ inner.T, self._c @ inner.T
+        """Curvatures b at w = w⋆_k: eigenvalues of P - s_k D on the plane orthogonal to w, P the projection onto it.
+
+        D is the second derivative of E p σ(wᵀx), p = Σ_j c_jᵀx 1(w⋆_jᵀx > 0). With v_j the unit vector along Pw⋆_j,
+        q_j = Pc_j and the mean over x on the plane wᵀx = 0,
+
+            2πD = Σ_j (v_jᵀq_j - c_jᵀw⋆_j) P - v_jv_jᵀ(v_jᵀq_j) + v_jq_jᵀ + q_jv_jᵀ.
+        """
+        basis = self._basis
+        V, c = self._V @ basis.T, self._c @ basis.T
         w = V[k]
         plane = np.eye(len(w)) - np.outer(w, w)
-        toward = V @ plane
-        shift = c[k] @ plane
-        toward[k] = self._signs[k] * shift  # where w⋆_k lies, seen from the displaced minimum
-        toward = polar(toward)[1] * (np.linalg.norm(toward, axis=1, keepdims=True) > 1e-9)
-        rest = c @ plane
-        push = np.sum(toward * rest, axis=1)
-        along = np.sum(c * V, axis=1)
-        hessian = (push - along).sum() * plane - (toward.T * push) @ toward + toward.T @ rest + rest.T @ toward
+        v, q = V @ plane, c @ plane
+        v[k] = self._signs[k] * q[k]  # where w⋆_k lies, seen from the displaced minimum
+        v = polar(v)[1] * (np.linalg.norm(v, axis=1, keepdims=True) > 1e-9)
+        vq = np.sum(v * q, axis=1)
+        trace = np.sum(vq - np.sum(c * V, axis=1))
+        hessian = trace * plane - (v.T * vq) @ v + v.T @ q + q.T @ v
         values, vectors = np.linalg.eigh(plane - self._signs[k] * hessian / (2 * np.pi))
         inside = np.delete(values, np.argmax(np.abs(vectors.T @ w)))
-        outside = 1 - self._signs[k] * (push - along).sum() / (2 * np.pi)
+        outside = 1 - self._signs[k] * trace / (2 * np.pi)
         return np.append(inside, outside) if len(w) < self._V.shape[1] else inside
 
 
@@ -153,10 +157,25 @@ class Minimiser:
 
 
 def global_minimum(teacher, ridge):
-    """The minimum at λ = ridge near the teacher, exactly, as `Minimiser`.
+    """The minimum of L_λ near the teacher, exactly, by descent from its law as λ → 0.
 
     One neuron to a line where the certificate is good (`slowest` > 0), else several, which part by an angle of order λ;
     and further ones, of weight of order λ, where |η| > 1.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    ridge : float
+        λ > 0.
+
+    Returns
+    -------
+    Minimiser
+
+    Raises
+    ------
+    ValueError
+        For ridge <= 0.
     """
     ridge = number("ridge", ridge, above=0)
     certificate = Certificate(teacher)
@@ -209,10 +228,25 @@ def certificate_at(teacher, minimiser, ridge, W):
 
 
 def local_minimum_missing_neuron(teacher, ridge=0.0):
-    """The lowest minimum at λ = ridge of a student that is short of one neuron of one sign, as `Minimiser`.
+    """The lowest minimum of L_λ for a student that is short of one neuron of one sign.
 
     It has one neuron fewer of that sign than the teacher, one serving two lines if that is cheaper than one missing,
     and more than it needs of the other. Descents from all such starts: a conjecture, for they may miss the lowest.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    ridge : float
+        λ >= 0.
+
+    Returns
+    -------
+    Minimiser
+
+    Raises
+    ------
+    ValueError
+        For ridge < 0.
     """
     ridge = number("ridge", ridge, least=0)
     return min((_short(teacher, *start, ridge) for start in _without_one(teacher)), key=lambda end: end.objective)
@@ -270,7 +304,17 @@ def _minimise(teacher, signs, W, ridge):
 def enough_signs(teacher, m):
     """The chance that m neurons of random signs hold the teacher's number of each sign.
 
-    Under gradient flow a_i² - ‖w_i‖² decays to 0, so that no neuron changes its sign.
+    Under gradient flow a_i² - ‖w_i‖² decays to 0, so that no balanced neuron changes its sign.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    m : int
+        Student neurons, >= 1.
+
+    Returns
+    -------
+    float
     """
     positive = int(np.sum(teacher.weights > 0))
     negative = teacher.r - positive

@@ -46,11 +46,27 @@ def first_step(teacher, removed=BOTH):
 
 
 def sampled_step(teacher, n, noise=0.0):
-    """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, (len(n),): leading order in 1/d.
+    """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, to leading order in 1/d.
 
     The signal of a neuron is Mŵ, M = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr M²/d; each coordinate has noise of variance
     (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if M = 0.
-    n : sample sizes, 1-D, > 0.   noise : standard deviation of the label noise, >= 0.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    n : array, 1-D
+        Sample sizes, > 0.
+    noise : float
+        Standard deviation of the label noise, >= 0.
+
+    Returns
+    -------
+    array, (len(n),)
+
+    Raises
+    ------
+    ValueError
+        For n <= 0 or noise < 0.
     """
     n, noise = np.asarray(n, float), number("noise", noise, least=0)
     for size in n:
@@ -85,8 +101,24 @@ def quartic_step(teacher):
 def noisy_loss(teacher, n, noise):
     """E(f - f⋆)² that label noise leaves near the teacher on n samples, λ → 0 and n → ∞: noise² (rd + d + 1)/n.
 
-    Minimiser squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
-    n : a number or an array, > 0.   noise : standard deviation of the label noise, >= 0.
+    Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    n : number or array
+        Sample sizes, > 0.
+    noise : float
+        Standard deviation of the label noise, >= 0.
+
+    Returns
+    -------
+    number or array, as n
+
+    Raises
+    ------
+    ValueError
+        For n <= 0 or noise < 0.
     """
     n = np.asarray(n, float)
     if not np.all(n > 0):
@@ -172,10 +204,25 @@ class Minimum:
 
 
 def minimum(teacher, ridge):
-    """The `Minimum` at λ = ridge >= 0, a number or an array. Raises ValueError for a negative λ.
+    """The minimum of L + (λ/2)(‖a‖² + ‖W‖²) near the teacher as λ → 0, to leading order.
 
-    Moving each w⋆_k by δ_k/a⋆_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by qᵀδ, q_k = sign(a⋆_k) w⋆_k.
-    With G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
+    Moving each a⋆_k w⋆_k by δ_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by λqᵀδ, q_k = sign(a⋆_k) w⋆_k. With
+    G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    ridge : number or array
+        λ >= 0.
+
+    Returns
+    -------
+    Minimum
+
+    Raises
+    ------
+    ValueError
+        For a negative λ.
     """
     ridge, V = np.asarray(ridge, float), teacher.directions
     if not np.all(ridge >= 0):
@@ -189,7 +236,7 @@ def minimum(teacher, ridge):
 
 
 def certificate_coefficients(teacher):
-    """G⁻¹q of `minimum`, (r, d): minus twice the moves δ_k per λ."""
+    """G⁻¹q of `minimum`, (r, d): minus twice the moves δ_k per λ, and the coefficients of the certificate."""
     V = teacher.directions @ teacher.basis.T
     r, k = V.shape
     _, slope, rest = kernel_parts(V, V)

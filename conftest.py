@@ -7,23 +7,14 @@ from pathlib import Path
 
 from runner.comparison import same_text
 
-# In these cells descents of thousands of steps amplify the last bits of a product, where processors differ (seen: AMD,
-# Intel): their numbers, counts of successes among them, agree within SHARE. Words, and so verdicts, must be the same.
-AMPLIFIED = {
-    "43_what_each_part_is_for": ("table", "cancel", "control"),
-    "44_harder_teachers": ("hard-table", "random-table", "control"),
-}
-SHARE = 0.5
-
 
 class NumericText(str):
-    """Text that equals another if the words are the same and the numbers agree; all within `share`, if there is one."""
+    """Text that equals another if the words are the same and the numbers agree (see `same_text`)."""
 
     __hash__ = str.__hash__
-    share = None
 
     def __eq__(self, other):
-        return same_text(str(self), str(other), self.share) if isinstance(other, str) else NotImplemented
+        return same_text(str(self), str(other)) if isinstance(other, str) else NotImplemented
 
     def __ne__(self, other):
         return not self == other
@@ -52,12 +43,7 @@ def _prepare_nbval(config):
     exact = IPyNbCell.sanitize
 
     def numeric(cell, text):
-        if not isinstance(text, str):
-            return text
-        found = NumericText(exact(cell, text))
-        if cell.cell.get("id") in AMPLIFIED.get(cell.parent.path.stem, ()):
-            found.share = SHARE
-        return found
+        return NumericText(exact(cell, text)) if isinstance(text, str) else text
 
     IPyNbCell.sanitize = numeric
     # Unix sockets for the kernels: over TCP two of them can race for one port, and ipykernel warns at each start.

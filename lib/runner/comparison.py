@@ -11,31 +11,27 @@ RELATIVE = 1e-6
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def same_text(one, other, share=None):
+def same_text(one, other):
     """Whether two texts have the same words and numbers that agree.
 
     Parameters
     ----------
     one, other : str
-    share : float in (0, 1), optional
-        Relative difference allowed to every number. By default numbers with a decimal point or an exponent may differ
-        by `RELATIVE`, and whole numbers must be the same.
+        Numbers with a decimal point or an exponent may differ by `RELATIVE`; whole numbers must be the same.
     """
-    return one == other or first_difference(one, other, share) is None
+    return one == other or first_difference(one, other) is None
 
 
-def first_difference(one, other, share=None):
+def first_difference(one, other):
     """The first pair of numbers, or else of lines, in which two texts differ; None if they agree (see `same_text`)."""
     if _NUMBER.split(one) != _NUMBER.split(other):
         lines = zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
         return next((pair for pair in lines if _NUMBER.split(pair[0]) != _NUMBER.split(pair[1])), (one, other))
     pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return next((pair for pair in pairs if not _same_number(*pair, share)), None)
+    return next((pair for pair in pairs if not _same_number(*pair)), None)
 
 
-def _same_number(one, other, share):
-    if share:
-        return math.isclose(float(one), float(other), rel_tol=share)
+def _same_number(one, other):
     if one.lstrip("+-").isdigit() or other.lstrip("+-").isdigit():
         return one == other
     return math.isclose(float(one), float(other), rel_tol=RELATIVE)

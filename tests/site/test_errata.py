@@ -89,3 +89,13 @@ def test_forms_and_thresholds_lie_where_the_page_says(numbers):
 def test_numbers_are_shown_with_four_digits():
     assert errata.shown(0.29577) == "0.2958"
     assert errata.shown(445.5535) == "445.6"
+
+
+def test_the_missing_factor_has_the_values_on_the_page():
+    for ridge, shown in ((0.01, "1506 times"), (0.1, "25 times"), (0.3, "3.6 times"), (1.0, ".40 times")):
+        p = errata.REFERENCE.replace(ridge=ridge)
+        factor = p.phi / (p.psi * theory.traces(p).m1 ** 2)
+        printed = theory.gains(p, 1, printed=True).test
+        assert printed * factor == pytest.approx(theory.gains(p, 1).test)
+        assert shown in TEXT
+        assert 1 / factor == pytest.approx(float(shown.split()[0]), rel=0.01)

@@ -6,6 +6,7 @@ Each ratio is of two times of this run, on all cores both. Run it on an idle mac
 import sys
 from pathlib import Path
 
+import allocation
 import bench_every_step
 import bench_growth
 import bench_operator_norm
@@ -17,7 +18,7 @@ import bench_threestage
 import timing
 
 from onestep.report import markdown_table
-from runner.project import write_atomically
+from runner.files import write_atomically
 
 HERE = Path(__file__).resolve().parent
 PROFILED = "14_test_error_gains"
@@ -75,7 +76,7 @@ def main(folder=HERE, root=HERE.parent):
     )
     print(text)
     write_atomically(folder / "README.md", text.encode())
-    return 0
+    return allocation.main(folder, root)
 
 
 if __name__ == "__main__":

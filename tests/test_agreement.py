@@ -8,23 +8,28 @@ from onestep import Problem, estimates, simulate, theory
 BASE = Problem(600, 180, 300, ridge=0.03, teacher=(0.0, 1.0, 2**-0.5))
 
 
-def limit(p, measure):
-    """Value and standard error of a mean over replicates, extrapolated from n/2 and n."""
-    sizes = [p.n // 2, p.n]
-    found = estimates.limit(sizes, [estimates.mean(measure(p.scaled(n))) for n in sizes])
+def limit(p, samples):
+    """Value and standard error of a mean over replicates, extrapolated from n/2 and n.   samples : for each size."""
+    found = estimates.limit(sizes(p), [estimates.mean(each) for each in samples])
     return found.value, found.se
+
+
+def sizes(p):
+    return [p.n // 2, p.n]
+
+
+def plateaus(p, orders, trials, root):
+    """Simulated losses of the limit features at both sizes."""
+    return [simulate.plateaus(p.scaled(n), orders, trials=trials, seed=(root, n)) for n in sizes(p)]
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_limit_features_at_the_threshold_of_spike_two(layer):
     p = BASE.replace(first_layer=layer)
     first, edge = theory.gains(p, 1), theory.boundary(p, 2)
+    runs = plateaus(p, [1, 1.5], 250, 12)
     for name in ("train", "test"):
-
-        def second(q, name=name):
-            return getattr(simulate.plateaus(q, [1, 1.5], trials=250, seed=(12, q.n)).drops, name)[:, 0]
-
-        value, error = limit(p, second)
+        value, error = limit(p, [getattr(run.drops, name)[:, 0] for run in runs])
         expected = getattr(edge, name) - getattr(first, name)
         assert abs(value - expected) < 3.5 * error < 0.5 * expected
 
@@ -33,22 +38,18 @@ def test_limit_features_at_the_threshold_of_spike_two(layer):
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_limit_features_gain_what_the_plateaus_say(layer, output):
     p = BASE.replace(first_layer=layer, initial_output=output)
-
-    def stairs(q, name):
-        loss = getattr(simulate.plateaus(q, [0, 1, 2], trials=32, seed=(11, q.n)), name)
-        return -np.diff(loss, axis=1)
-
+    runs = plateaus(p, [0, 1, 2], 32, 11)
     for name in ("train", "test"):
         first, second = (getattr(theory.gains(p, order), name) for order in (1, 2))
         for k, expected in enumerate((first, second - first)):
-            value, error = limit(p, lambda q, name=name, k=k: stairs(q, name)[:, k])
+            value, error = limit(p, [-np.diff(getattr(run, name), axis=1)[:, k] for run in runs])
             assert abs(value - expected) < 3.5 * error
             assert error < 0.25 * expected
 
 
 def test_the_other_initial_output_would_be_noticed():
     full, negligible = (theory.gains(BASE.replace(initial_output=o), 2).test for o in ("full", "negligible"))
-    value, error = limit(BASE, lambda q: simulate.plateaus(q, [0, 2], trials=32, seed=(11, q.n)).drops.test[:, 0])
+    value, error = limit(BASE, [run.drops.test[:, 0] for run in plateaus(BASE, [0, 2], 32, 11)])
     assert abs(value - negligible) < 3.5 * error < abs(value - full)
 
 
@@ -64,6 +65,6 @@ def test_a_real_step_follows_the_finite_n_curve(output):
         )
         return (simulated[:, 0] - simulated[:, 1]) - (predicted[0] - predicted[1])
 
-    value, error = limit(p, gap)
+    value, error = limit(p, [gap(p.scaled(n)) for n in sizes(p)])
     assert abs(value) < 3.5 * error
     assert error < 0.25 * (theory.untrained_limit(p).train - theory.losses(p, p.n**0.2, method="spiked").train)

@@ -3,8 +3,10 @@
 __main__   the command line
 notebook      one notebook file and its parameters
 project       the folder: presets, outputs, what is known of earlier runs
-schedule      what runs, in which order, how many at a time
+plan          what a run has to do, and how long that takes
+schedule      runs notebooks, as many at a time as fit, and puts results into place
 execution     one notebook through papermill
+summary       what a run says of itself when it ends
 reproduction  whether a run reproduces the committed results
 comparison    printed results, numbers with a tolerance
 tables        tables of results, and records of large runs and of ten other roots

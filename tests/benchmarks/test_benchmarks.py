@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import allocation
 import bench_every_step
 import bench_growth
 import bench_operator_norm
@@ -20,6 +21,7 @@ import pytest
 import timing
 
 from onestep import Problem, theory
+from runner.project import Project
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 P = Problem(80, 24, 40, teacher=(0.0, 1.0, 0.5), noise=0.5)
@@ -92,6 +94,22 @@ def test_the_runner_s_share_is_told_where_it_is_on_record(tmp_path):
     told = bench_runner.text(tmp_path, 1)
     assert "The 3 of the default set took 110 s" in told
     assert "end after 60 s, with 92 % of the places taken" in told
+
+
+def test_the_allocation_tells_what_a_minute_buys():
+    name, *numbers = allocation.line("a", 50.0, 60.0, np.array([0.02, 0.04, 0.1]))
+    assert numbers == ["50", "60", "3", "4 %", "10 %", "2.8 %", "240"]
+    text = allocation.page([[name, *numbers]], np.array([0.02, 0.04, 0.1]))
+    assert "1 notebooks, 60 CPU s of a budget of 50" in text
+    assert "3 headline rows, median resolution 4 %, worst 10 %" in text
+
+
+def test_no_notebook_takes_more_than_its_budget():
+    text = (FOLDER / "allocation.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (\d\d_\w+) \| (\d+) \| (\d+) \|", text, re.M)
+    assert [name for name, *_ in lines] == [book.name for book in Project(FOLDER.parent).notebooks()]
+    over = {name: f"{took} CPU s of {budget}" for name, budget, took in lines if int(took) > int(budget)}
+    assert not over, f"these notebooks exceed their budgets: {over}"
 
 
 def test_a_notebook_is_profiled_with_its_replicates(tmp_path):

@@ -1,0 +1,102 @@
+"""`python benchmarks/allocation.py`: what each notebook costs and resolves, written to benchmarks/allocation.md.
+
+CPU seconds are those of the last `make figures` here, budgets those of notebooks/presets.toml, and resolutions those of
+the committed ledgers.
+"""
+
+import json
+import math
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from onestep.report import markdown_table
+from runner.files import write_atomically
+from runner.project import Project
+from runner.tables import ledgers
+
+HERE = Path(__file__).resolve().parent
+HEAD = [
+    "notebook",
+    "budget, CPU s",
+    "CPU s",
+    "headline rows",
+    "resolution: median",
+    "worst",
+    "median with one CPU minute more",
+    "CPU s for 5 % in the worst row",
+]
+MINUTE, AIM = 60.0, 0.05
+
+
+def resolutions(book):
+    """Resolutions of a ledger's headline rows that compare measured with claimed."""
+    rows = [row for row in book["rows"] if row["headline"] and row["kind"] == "agreement"]
+    return np.array([row["resolution"] for row in rows if row["resolution"]])
+
+
+def line(name, budget, seconds, found):
+    """One line of the table.
+
+    Parameters
+    ----------
+    name : str
+    budget, seconds : float
+        CPU seconds that the notebook may take, and those that it took.
+    found : array
+        Resolutions of its headline rows. A resolution falls with the root of the time spent on replicates.
+    """
+    start = [name, f"{budget:.0f}", f"{seconds:.0f}", f"{found.size}"]
+    if not found.size:
+        return [*start, "", "", "", ""]
+    median, worst = np.median(found), found.max()
+    more = median * math.sqrt(seconds / (seconds + MINUTE))
+    return [*start, *map(percent, (median, worst, more)), f"{seconds * (worst / AIM) ** 2:.0f}"]
+
+
+def table(project):
+    """The lines, and all headline resolutions; a notebook that has not run here is left out."""
+    path = project.build / "manifest" / "default.json"
+    costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known = {book["notebook"]: resolutions(book) for book in ledgers(project.root / "figures")}
+    names = [book.name for book in project.notebooks() if book.name in costs and book.name in known]
+    lines = [line(name, project.seconds("default", name), costs[name]["cpu"], known[name]) for name in names]
+    return lines, np.concatenate([known[name] for name in names] or [np.zeros(0)])
+
+
+def page(lines, found):
+    """The text of allocation.md."""
+    budget, seconds = (sum(float(each[column]) for each in lines) for column in (1, 2))
+    median, worst = (np.median(found), np.max(found)) if found.size else (math.nan, math.nan)
+    more = median * math.sqrt(seconds / (seconds + MINUTE))
+    return f"""# What a minute of the set buys
+
+`python benchmarks/allocation.py` writes this page. CPU seconds of the last run of each notebook, the start of its
+kernel and its figures included; two notebooks run at a time, so that the whole takes about half of their sum.
+A row's resolution is the smallest relative error it would notice. It falls with the root of the number of replicates:
+the last column but one says what one more CPU minute would make of the median if it went to that notebook alone, and
+the last what the notebook would take if its worst headline row had to notice 5 %.
+
+Measured on {date.today().isoformat()}: {len(lines)} notebooks, {seconds:.0f} CPU s of a budget of {budget:.0f};
+{found.size} headline rows, median resolution {percent(median)}, worst {percent(worst)}.
+One more CPU minute, spread over all of them, would make the median {percent(more)}.
+
+{markdown_table(HEAD, lines)}
+"""
+
+
+def percent(share):
+    return f"{100 * share:.2g} %"
+
+
+def main(folder=HERE, root=HERE.parent):
+    text = page(*table(Project(root)))
+    print(text)
+    write_atomically(folder / "allocation.md", text.encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What a run says of itself when it ends: verdicts, failures, cost, and whether it reproduces what is committed."""
+
+import sys
+
+from . import tables
+
+SHOWN = 6  # differences named for one notebook
+
+
+def outcome(todo, name, result):
+    """One line on a notebook that has run."""
+    if not result.run:
+        return "FAILED"
+    need = todo.project.memory(todo.preset, name)
+    more = f" (notebooks/presets.toml states {need:g})" if result.run.peak_gib > need else ""
+    budget = todo.project.seconds(todo.preset, name)
+    over = f" (its budget is {budget:g})" if 0 < budget < result.run.cpu else ""
+    parts = [f"{result.run.seconds:.0f} s", f"{result.run.cpu:.0f} CPU s{over}", f"{result.run.peak_gib:.2f} GiB{more}"]
+    if todo.label == "default":
+        parts.append("differs from what was there" if result.differences else "as before")
+    return ", ".join(parts + [f"VERDICTS FAIL, kept in build/{todo.label}"] * bool(result.message))
+
+
+def failures(todo, results):
+    """What is wrong with each notebook: with those that ran, and with rows of the others when they did."""
+    found = {name: result.message for name, result in results.items() if result.message}
+    names = {book.name for book in todo.notebooks} - set(results)
+    books = [book for book in tables.ledgers(todo.project.outputs(todo.label)[1]) if book["notebook"] in names]
+    return {book["notebook"]: verdicts_fail(tables.failing(book)) for book in books if tables.failing(book)} | found
+
+
+def verdicts_fail(rows):
+    """The message for a notebook whose rows, in words, are not as they should be."""
+    return "\n  ".join(["these verdicts fail:", *rows])
+
+
+def conclude(todo, results):
+    """Print verdicts, failures, cost and where results lie; bring the tables up to date; return the exit status."""
+    from onestep.report import HEAD, cells, plain_table
+
+    wrong = failures(todo, results)
+    books = {book["notebook"]: book for book in tables.ledgers(todo.project.outputs(todo.label)[1])}
+    shown = [books[book.name] for book in todo.notebooks if todo.manifest.holds(book.name, todo.keys[book.name])]
+    lines = [("notebook", *HEAD)]
+    lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
+    print(plain_table(lines))
+    for name, message in wrong.items():
+        print(f"\n{name}: {message}", file=sys.stderr)
+    if todo.label == "default":
+        tables.update(todo.project)
+    costs = [todo.manifest.entries[book["notebook"]] for book in shown]
+    seeds = {book.name[:2]: (book.parameters | todo.values[book.name]).get("seed") for book in todo.notebooks}
+    state = f"{len(wrong)} of {len(todo.notebooks)} notebooks FAILED" if wrong else "as they should be"
+    print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
+    print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['cpu'] for cost in costs):.0f} CPU s of notebooks, ", end="")
+    print(f"at most {max((cost['peak_gib'] for cost in costs), default=0.0):.1f} GiB in one")
+    notebooks, figures = (path.relative_to(todo.project.root) for path in todo.project.outputs(todo.label))
+    print(f"executed notebooks: {notebooks}/, figures and verdicts: {figures}/")
+    if todo.label == "default":
+        print(reproduction(results))
+    return 1 if wrong else 0
+
+
+def reproduction(results):
+    """What the committed set's notebooks that ran say of the results that were there, the sentence that counts last."""
+    lines = []
+    same = [name for name, result in results.items() if result.run and not result.differences]
+    for name, result in results.items():
+        if result.differences:
+            lines += [f"{name} differs from the results that were there, and is written anew:"]
+            lines += [f"  {each}" for each in result.differences[:SHOWN]]
+            lines += [f"  and {len(result.differences) - SHOWN} more"] * (len(result.differences) > SHOWN)
+    if same and len(same) == len(results):
+        lines.append(f"reproduces the committed figures: all {len(same)} that ran")
+    elif results:
+        lines.append(f"{len(same)} of the {len(results)} notebooks that ran reproduce the committed figures")
+    else:
+        lines.append("nothing had to run: the results are those of the last run")
+    return "\n".join(lines)

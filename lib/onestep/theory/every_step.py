@@ -19,7 +19,7 @@ from .. import checks
 from ..hermite import Polynomial
 from ..problem import Problem, as_problem
 from . import equivalent, quadrature, staircase
-from .first_batch import FirstBatch, first_batch, spread
+from .first_batch import FirstBatch, first_batch, two_batches
 from .random_features import IMAGINARY
 from .units import STEP_NOISE
 
@@ -178,7 +178,7 @@ def _over_batches(family, eta, losses, solutions):
     place, where, back = np.unique(place, return_index=True, return_inverse=True)
     wanted = np.linspace(0, place[-1], _KNOTS + 1)[:, None] if place.size > _KNOTS + 1 else place[:, None]
     chosen = np.unique(np.argmin(np.abs(place - wanted), axis=1))
-    others = [replace(family, batch=batch) for batch in spread(family.batch, family.p.d)]
+    others = [replace(family, batch=batch) for batch in two_batches(family.p, family.batch.phi, family.order)]
     ratios = []
     for j in where[chosen]:
         found = [other.both(eta[j], solutions[j]) for other in others] if eta[j] else [losses[:, j]]
@@ -289,9 +289,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0]):
         raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
     if p.N > WIDEST:
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
-    c1, _, c3 = p.student.coefficients(3)[1:]
-    longer = 3 * c3 / c1 if step_noise in ("correlated", "incoherent") else 0.0
-    return Family(p, values, first_batch(p, p.step_phi, order, longer), step_noise, order)
+    return Family(p, values, first_batch(p, p.step_phi, order), step_noise, order)
 
 
 def _resolved(p, eta, step_noise="correlated"):

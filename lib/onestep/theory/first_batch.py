@@ -26,9 +26,7 @@ class FirstBatch:
 
     phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
     one : (Y,) weights of E f(y);  along : (A, Y) of E s_a f(y);  pair : (A, A, Y) of E s_a s_b f(y), with s_a = e_aᵀx.
-    triple : (A, A, A), E s_a s_b s_c y.
     mean : (A,) part of β along the e_a.   rest : square length of what is orthogonal to them.
-    lean : √D over what it is when all inputs count alike.
     """
 
     phi: float
@@ -36,10 +34,8 @@ class FirstBatch:
     one: np.ndarray
     along: np.ndarray
     pair: np.ndarray
-    triple: np.ndarray
     mean: np.ndarray
     rest: float
-    lean: float = 1.0
 
     def moment(self, k):
         """E y^k, k = 0..4."""
@@ -59,11 +55,6 @@ class FirstBatch:
         """‖β‖²."""
         return float(self.mean @ self.mean + self.rest)
 
-    @property
-    def length(self):
-        """‖β‖ when all inputs count alike."""
-        return sqrt(self.D) / self.lean
-
     @cached_property
     def cosine(self):
         """(A,) cosines of β with the directions."""
@@ -79,14 +70,6 @@ class FirstBatch:
         """E y³ β̂ᵀx."""
         return self._along(3)
 
-    @cached_property
-    def askew(self):
-        """γᵀMβ̂ without what both have along β̂, γ = Xᵀy²/n."""
-        one, two, three = (self.along @ self.y**k for k in (1, 2, 3))
-        both = two @ (self.pair @ self.y) @ one + self.phi * (two @ two + one @ three)
-        both = (both + self.phi**2 * self.moment(4)) / sqrt(self.D)
-        return float(both - self.square_along * self.plane[1, 0, 0])
-
     def _along(self, k):
         return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moment(k + 1) / sqrt(self.D))
 
@@ -101,12 +84,6 @@ class FirstBatch:
         return np.append(self.cosine, sqrt(self.rest / self.D))
 
     @cached_property
-    def axes(self):
-        """(2, A + 1): β̂, and ζ, the part of e_0 orthogonal to it."""
-        first = np.eye(self.hat.size)[0]
-        return np.array([self.hat, (first - self.cosine[0] * self.hat) / self.away])
-
-    @cached_property
     def span(self):
         """I, M, M², C in the span of the e_a and β; (4, A + 1, A + 1)."""
         A, m2 = self.mean.size, self.moment(2)
@@ -119,14 +96,10 @@ class FirstBatch:
         square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
         return np.array([np.eye(A + 1), M, square, C])
 
-    def image(self, k):
-        """Xᵀy^k/n in the basis of `span`, k = 0..3; (A + 1,)."""
-        return np.append(self.along @ self.y**k, sqrt(self.phi / self.moment(2)) * self.moment(k + 1))
-
     @cached_property
-    def plane(self):
-        """I, M, M², C in the plane of β̂ and ζ; (4, 2, 2)."""
-        return self.axes @ self.span @ self.axes.T
+    def onto_hat(self):
+        """β̂ᵀBβ̂ for B = I, M, M², C; (4,)."""
+        return self.hat @ self.span @ self.hat
 
     @cached_property
     def excess(self):
@@ -134,19 +107,6 @@ class FirstBatch:
         M = self.pair @ self.y
         beyond = _beyond(self.pair @ self.y**2, self.moment(2))
         return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + beyond) + np.sum(M**2), beyond])
-
-    @cached_property
-    def bend(self):
-        """T = Xᵀdiag(y∘Xβ̂)X/n - ‖β‖I in the plane of β̂ and ζ; (2, 2)."""
-        A, m2 = self.mean.size, self.moment(2)
-        share = sqrt(self.phi / m2)  # of y in what x has along the part of β orthogonal to the e_a
-        cubic = np.empty((A + 1, A + 1, A + 1))
-        cubic[:A, :A, :A] = self.triple
-        cubic[A, :A, :A] = cubic[:A, A, :A] = cubic[:A, :A, A] = share * (self.pair @ self.y**2)
-        line = self.along @ (self.y + share**2 * self.y**3)
-        cubic[A, A, :A] = cubic[A, :A, A] = cubic[:A, A, A] = line
-        cubic[A, A, A] = 3 * share * m2 + share**3 * self.moment(4)
-        return self.axes @ (cubic @ self.hat) @ self.axes.T - self.length * np.eye(2)
 
     @cached_property
     def traces(self):
@@ -167,53 +127,56 @@ def _beyond(pair, one):
     return np.trace(pair) - len(pair) * one
 
 
-def first_batch(p: Problem, phi, order, longer=0.0):
-    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples.
+def first_batch(p: Problem, phi, order):
+    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples."""
+    y, weight, along, pair = _samples(p)
+    return _batch(p, phi, order, y, weight / weight.sum(), along, pair)
 
-    longer : an input of length ‖x‖ counts 1 + longer·(‖x‖²/d - 1) times in the spike.
+
+def two_batches(p: Problem, phi, order):
+    """Two first batches whose ‖β‖² is one standard deviation above and below its mean.
+
+    Given ‖β‖² a mean over samples of f(s, y) shifts by Cov(f, ψ)/(n·std), ψ the influence of a sample on ‖β‖²: the law of
+    (s, y) is tilted by ψ. Given y the part of β that y does not know is χ² with d degrees of freedom.
     """
+    mean = first_batch(p, phi, order)
+    y, weight, along, pair = _samples(p)
+    weight = weight / weight.sum()
+    influence = y * (2 * mean.mean @ along) + phi * y**2
+    influence = influence - weight @ influence
+    size = p.d / phi
+    std = sqrt(weight @ influence**2 / size + 2 * mean.rest**2 / p.d)
+    found = []
+    for sign in (-1, 1):
+        tilted = weight * np.exp(sign * influence / size / std)
+        batch = _batch(p, phi, order, y, tilted / tilted.sum(), along, pair)
+        step = 2 * mean.rest / p.d / std
+        found.append(replace(batch, rest=batch.rest * np.exp(sign * step) / np.cosh(step)))
+    return found
+
+
+def _samples(p):
+    """Nodes of a sample: y (S,), weights (S,), s_a (A, S), and E[s_a s_b | node] (A, A, S)."""
     s, weight = p.target.nodes()
     spread = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if spread else (np.zeros(1), np.ones(1))
     y = (p.target(s)[:, None] + sqrt(spread) * noise).ravel()
-    root = np.sqrt((weight[:, None] * chance).ravel())
+    weight = (weight[:, None] * chance).ravel()
     s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
-    along, pair, triple = [s], [[s**2]], [[[s**3]]]
+    along, pair = [s], [[s**2]]
     if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
         share = -p.student.linear / sqrt(spread)
         t = share * noise
-        square = 1 - share**2 + t**2
-        along, pair = [s, t], [[s**2, s * t], [s * t, square]]
-        mixed = [[s**2 * t, s * square], [s * square, t * (3 * (1 - share**2) + t**2)]]
-        triple = [[[s**3, s**2 * t], mixed[0]], mixed]
+        along, pair = [s, t], [[s**2, s * t], [s * t, 1 - share**2 + t**2]]
+    return y, weight, np.array(along), np.array(pair)
+
+
+def _batch(p, phi, order, y, weight, along, pair):
+    """The `FirstBatch` of the law `weight` on those nodes, compressed to Gauss nodes in y."""
+    root, A = np.sqrt(weight), len(along)
     nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
-    weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
-    A = len(along)
-    triple = np.array(triple) @ (y * root**2) / np.sum(root**2)
+    rows = np.concatenate([along, pair.reshape(A * A, -1)])
+    weights = vectors[0] * (rows * root @ basis.T @ vectors)
     along, pair, one = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
-    plain, m2 = along @ nodes, one @ nodes**2
-    more = longer / p.d * (np.einsum("abb->a", triple) - A * plain)
-    mean = plain + more / max(1.0, 1 - more @ plain / (plain @ plain))  # at very small d it must not turn around
-    more = longer / p.d * (4 + 2 * _beyond(pair @ nodes**2, m2) / m2)
-    rest = phi * m2 * (1 + more if more > 0 else 1 / (1 - more))
-    lean = sqrt((mean @ mean + rest) / (plain @ plain + phi * m2))
-    return FirstBatch(phi, nodes, one, along, pair, triple, mean, rest * (1 - A / p.d), lean)
-
-
-def spread(batch, d):
-    """Two first batches of d inputs whose D varies as that of drawn ones does, and with it `mean` and `rest`."""
-    A, y = batch.mean.size, batch.y
-    plain, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
-    covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d
-    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(plain, plain))
-    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - plain)
-    covariance[A, A] = batch.phi * (m4 / m2**2 - 1) + 2
-    counted = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # longer inputs by more, or less, than once
-    covariance = counted[:, None] * covariance * counted
-    slope = np.append(2 * batch.mean, batch.rest)
-    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
-    bulge = np.cosh(step[A])  # the mean of rest stays
-    return [
-        replace(batch, mean=batch.mean + sign * step[:A], rest=float(batch.rest * np.exp(sign * step[A]) / bulge))
-        for sign in (-1, 1)
-    ]
+    rest = phi * (one @ nodes**2) * (1 - A / p.d)
+    return FirstBatch(phi, nodes, one, along, pair, along @ nodes, rest)

@@ -55,9 +55,14 @@ def lanczos(y, root, count):
     return nodes, vectors, np.array(basis)
 
 
+def coordinate(d, count):
+    """Gauss rule for √d·(one coordinate of a direction uniform on the unit sphere in d dimensions)."""
+    return _gegenbauer(float(d), count)
+
+
 def length(d):
     """Two-point rule for χ = ‖x‖/√d, x ~ N(0, I_d): exact for the mean, variance and third moment of χ²."""
-    half = sqrt(4 / d**2 + 2 / d)
+    half = np.sqrt(4 / d**2 + 2 / d)
     low, high = 2 / d - half, 2 / d + half
     return np.sqrt(1 + np.array([low, high])), np.array([high, -low]) / (high - low)
 

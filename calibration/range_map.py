@@ -21,7 +21,7 @@ from scipy import optimize, stats
 from onestep import Problem, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
-WIDE, PROBLEMS = 60, 126
+WIDE, SMALL, PROBLEMS = 60, 126, 182  # numbers below WIDE are `wide`, below SMALL `small`, the others `dense`
 INPUTS, SAMPLES = (10, 20, 50, 150, np.inf), (0.0, 0.01, 0.1, 0.5, 10.0)  # edges of the map's regions, in d and n/d²
 FEWEST, SEEN = 6, 2e-4  # deviations in a region, and the least standard deviation called one
 FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise", "first_layer", "initial_output")
@@ -35,11 +35,11 @@ LAYERS, OUTPUTS = ("sphere", "gaussian"), ("negligible", "negligible", "full")
 
 def problem(number):
     """The random problem of this number and its three steps: no one, n^.05 to n^.25, and n^.25 to n^.5."""
-    return (
-        wide(np.random.default_rng([101, number]))
-        if number < WIDE
-        else small(np.random.default_rng([1717, number - WIDE]))
-    )
+    if number < WIDE:
+        return wide(np.random.default_rng([101, number]))
+    if number < SMALL:
+        return small(np.random.default_rng([1717, number - WIDE]))
+    return dense(np.random.default_rng([2828, number - SMALL]))
 
 
 def wide(rng):
@@ -80,6 +80,20 @@ def small(rng):
     return Problem(n, d, N, ridge, activation, teacher, noise, layer, output), steps
 
 
+def dense(rng):
+    """n/d² from .1 to 1.5 at d from 15 to 36, named activations with c_2 ≠ 0, c⋆2 up to 1, noise up to .3."""
+    d = int(rng.integers(15, 37))
+    n = max(100, round(d**2 * 10 ** rng.uniform(-1, np.log10(1.5))))
+    N = round(n * 10 ** rng.uniform(np.log10(0.2), np.log10(min(3.0, 1500 / n))))
+    ridge = float(f"{10 ** rng.uniform(-3, 0):.3g}")
+    activation = ("shifted_relu", "softplus", "tilted_sin")[rng.integers(3)]
+    teacher = (0.0, 1.0, round(rng.uniform(-1, 1), 2))
+    noise = round(rng.uniform(0, 0.3), 2)
+    layer, output = LAYERS[rng.integers(2)], OUTPUTS[rng.integers(3)]
+    steps = np.array([0.0, round(n ** rng.uniform(0.05, 0.25), 3), round(n ** rng.uniform(0.25, 0.5), 3)])
+    return Problem(n, d, N, ridge, activation, teacher, noise, layer, output), steps
+
+
 def table():
     """Rows of the table, each a dictionary of strings."""
     if not TABLE.exists():
@@ -115,8 +129,8 @@ def simulated(number):
     """Columns of the simulation for one problem: as many replicates as fit in a few seconds."""
     p, eta = problem(number)
     cost = 6 * p.n * p.d * p.N + 10 * p.d * p.N**2 + 3 * min(p.n, p.N) ** 2 * max(p.n, p.N) + 40 * (p.n + p.N) * p.N
-    trials = int(np.clip(3e9 / cost, 40, 400))
-    found = simulate.losses(p, eta, trials, seed=(1717, number), redraws=8).mean
+    trials = int(np.clip((3e9 if number < SMALL else 4e10) / cost, 40, 400))
+    found = simulate.losses(p, eta, trials, seed=(1717, number), redraws=8, jobs=1).mean
     values = np.transpose([found.train.value, found.train.se, found.test.value, found.test.se])
     return [{"trials": trials, **{name: f"{x:.5g}" for name, x in zip(MEASURED, row, strict=True)}} for row in values]
 

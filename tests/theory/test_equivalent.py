@@ -142,9 +142,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     )
     first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * units.along)) @ bend) * z
 
-    second, third = (
-        one + p.N / f.dimensions[k] * ((f.m[k] * root).T * share) @ (f.m[k] * root) for k in (2, 3)
-    )
+    second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * share) @ (f.m[k] * root) for k in (2, 3))
     columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
     if output == "full":

@@ -19,7 +19,7 @@ from .. import checks
 from ..hermite import Polynomial
 from ..problem import Problem, as_problem
 from . import equivalent, quadrature, staircase
-from .first_batch import FirstBatch, first_batch, two_batches
+from .first_batch import FirstBatch, first_batch, spread
 from .random_features import IMAGINARY
 from .units import STEP_NOISE
 
@@ -178,7 +178,7 @@ def _over_batches(family, eta, losses, solutions):
     place, where, back = np.unique(place, return_index=True, return_inverse=True)
     wanted = np.linspace(0, place[-1], _KNOTS + 1)[:, None] if place.size > _KNOTS + 1 else place[:, None]
     chosen = np.unique(np.argmin(np.abs(place - wanted), axis=1))
-    others = [replace(family, batch=batch) for batch in two_batches(family.p, family.batch.phi, family.order)]
+    others = [replace(family, batch=batch) for batch in spread(family.batch, family.p.d)]
     ratios = []
     for j in where[chosen]:
         found = [other.both(eta[j], solutions[j]) for other in others] if eta[j] else [losses[:, j]]

@@ -129,54 +129,39 @@ def _beyond(pair, one):
 
 def first_batch(p: Problem, phi, order):
     """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples."""
-    y, weight, along, pair = _samples(p)
-    return _batch(p, phi, order, y, weight / weight.sum(), along, pair)
-
-
-def two_batches(p: Problem, phi, order):
-    """Two first batches whose ‖β‖² is one standard deviation above and below its mean.
-
-    Given ‖β‖² a mean over samples of f(s, y) shifts by Cov(f, ψ)/(n·std), ψ the influence of a sample on ‖β‖²: the law of
-    (s, y) is tilted by ψ. Given y the part of β that y does not know is χ² with d degrees of freedom.
-    """
-    mean = first_batch(p, phi, order)
-    y, weight, along, pair = _samples(p)
-    weight = weight / weight.sum()
-    influence = y * (2 * mean.mean @ along) + phi * y**2
-    influence = influence - weight @ influence
-    size = p.d / phi
-    std = sqrt(weight @ influence**2 / size + 2 * mean.rest**2 / p.d)
-    found = []
-    for sign in (-1, 1):
-        tilted = weight * np.exp(sign * influence / size / std)
-        batch = _batch(p, phi, order, y, tilted / tilted.sum(), along, pair)
-        step = 2 * mean.rest / p.d / std
-        found.append(replace(batch, rest=batch.rest * np.exp(sign * step) / np.cosh(step)))
-    return found
-
-
-def _samples(p):
-    """Nodes of a sample: y (S,), weights (S,), s_a (A, S), and E[s_a s_b | node] (A, A, S)."""
     s, weight = p.target.nodes()
-    spread = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
-    noise, chance = quadrature.gauss_hermite(32) if spread else (np.zeros(1), np.ones(1))
-    y = (p.target(s)[:, None] + sqrt(spread) * noise).ravel()
-    weight = (weight[:, None] * chance).ravel()
+    variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
+    noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
+    y = (p.target(s)[:, None] + sqrt(variance) * noise).ravel()
+    root = np.sqrt((weight[:, None] * chance).ravel())
     s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
     along, pair = [s], [[s**2]]
     if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
-        share = -p.student.linear / sqrt(spread)
+        share = -p.student.linear / sqrt(variance)
         t = share * noise
         along, pair = [s, t], [[s**2, s * t], [s * t, 1 - share**2 + t**2]]
-    return y, weight, np.array(along), np.array(pair)
-
-
-def _batch(p, phi, order, y, weight, along, pair):
-    """The `FirstBatch` of the law `weight` on those nodes, compressed to Gauss nodes in y."""
-    root, A = np.sqrt(weight), len(along)
     nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
-    rows = np.concatenate([along, pair.reshape(A * A, -1)])
-    weights = vectors[0] * (rows * root @ basis.T @ vectors)
+    weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
+    A = len(along)
     along, pair, one = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
     rest = phi * (one @ nodes**2) * (1 - A / p.d)
     return FirstBatch(phi, nodes, one, along, pair, along @ nodes, rest)
+
+
+def spread(batch, d):
+    """Two first batches of d inputs whose D varies as that of drawn ones does, and with it `mean` and `rest`."""
+    A, y = batch.mean.size, batch.y
+    plain, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
+    covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d
+    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(plain, plain))
+    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - plain)
+    covariance[A, A] = batch.phi * (m4 / m2**2 - 1) + 2
+    counted = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # longer inputs by more, or less, than once
+    covariance = counted[:, None] * covariance * counted
+    slope = np.append(2 * batch.mean, batch.rest)
+    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
+    bulge = np.cosh(step[A])  # the mean of rest stays
+    return [
+        replace(batch, mean=batch.mean + sign * step[:A], rest=float(batch.rest * np.exp(sign * step[A]) / bulge))
+        for sign in (-1, 1)
+    ]

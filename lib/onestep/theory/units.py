@@ -91,9 +91,11 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     e = e[:, None, None]
     L, chance_L = quadrature.length(p.d * square**2 / np.maximum(spread, 1e-9))  # (2, A)
     bent = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.onto_hat[1]  # slope of ‖ω‖² in -(β̂ᵀw)²
-    shape = np.log1p(-(e**2) / p.d) * (spread / square + bent * back**2) / square + told / square * e / sqrt(p.d)
-    shape = np.exp(shape) / np.einsum("e,eha->ha", chance_e, np.exp(shape))
-    length = L * np.sqrt((square - along / p.d) * shape)
+    across = square - along / p.d
+    fall = (spread / square**2 / (p.d - 1) + bent * back**2 / across / p.d) * (e**2 - 1)  # of r² with e²
+    shape = np.where(fall < 0.5, 1 - fall, 0.25 / np.maximum(fall, 0.5)) * np.exp(told / square * e / sqrt(p.d))
+    shape = shape / np.einsum("e,eha->ha", chance_e, shape)
+    length = L * np.sqrt(across * shape)
     grown = mean * (1 + known * 3 * c3 / c1 * (L**2 - 1) * start * square / np.maximum(spread, 1e-9))
     every = np.tile(np.arange(a.size), 2 * e.size)
     return Units(

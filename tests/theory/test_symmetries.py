@@ -1,0 +1,206 @@
+"""What the losses of the fixed point must satisfy whatever a simulation says: symmetries, limits and bounds.
+
+    python tests/theory/test_symmetries.py 1000
+
+tries every property on that many random problems and prints the largest violations.
+"""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+from scipy.special import comb, eval_gegenbauer
+
+from onestep import Problem, theory
+
+NAMES = ("shifted_relu", "softplus", "tanh", "erf", "tilted_sin")
+ACTIVATIONS = (*NAMES, (0.0, 1.0, 0.4, 0.1))
+DEGREES = 4
+
+
+def random_problem(rng, least=20):
+    """d from `least` to 300, n/d from 1 to d, N/n from .2 to 3; the activation of a network with c_1 ≠ 0."""
+    d = round(np.exp(rng.uniform(np.log(least), np.log(300))))
+    n = round(d * np.exp(rng.uniform(0, np.log(min(d, 30)))))
+    N = max(10, round(n * np.exp(rng.uniform(np.log(0.2), np.log(3)))))
+    ridge = 10 ** rng.uniform(-2, 0)
+    activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
+    teacher = (0.0, 1.0, *rng.uniform(-0.7, 0.7, 2))
+    layer, output = ("sphere", "gaussian")[rng.integers(2)], ("negligible", "full")[rng.integers(2)]
+    return Problem(n, d, N, ridge, activation, teacher, rng.uniform(0.1, 1), layer, output)
+
+
+def turned(p, cosine):
+    """The losses without a step when the first batch has another cosine with the teacher, at the same ‖β‖."""
+    family = theory.every_step.family(p)
+    batch = family.batch
+    mean = np.zeros(batch.mean.size)
+    mean[0] = cosine * np.sqrt(batch.D)
+    batch = dataclasses.replace(batch, mean=mean, rest=batch.D * (1 - cosine**2))
+    return np.array(dataclasses.replace(family, batch=batch).both(0.0))
+
+
+def harmonics(d):
+    """Nodes and weights of a coordinate t of the unit sphere, and the zonal harmonics of degree 0 to 3 on them."""
+    x, w = leggauss(300)
+    t = np.concatenate([-(x + 1) / 2, (x + 1) / 2])
+    w = np.tile(w, 2) * (1 - t**2) ** ((d - 3) / 2)
+    w = w / w.sum()
+    P = np.array([eval_gegenbauer(k, d / 2 - 1, t) for k in range(DEGREES)])
+    return t, w, P / np.sqrt(P**2 @ w)[:, None]
+
+
+def invariant(p):
+    """L_tr and L_te without a step from nodes in ‖x‖ alone: degrees 0 to 3 on the sphere, one q, eq. (42).
+
+    The special case of Defilippis, Loureiro and Misiakiewicz (arXiv 2405.15699) with resolved degrees.
+    """
+    t, w, P = harmonics(p.d)
+    chi, pz = theory.quadrature.length(p.d)
+    D = np.array([comb(p.d + k - 1, k) - (comb(p.d + k - 3, k - 2) if k > 1 else 0) for k in range(DEGREES)])
+
+    def split(f):
+        values = np.array([f(np.sqrt(p.d) * c * t) for c in chi])
+        m = P @ (w * values).T
+        return m, values**2 @ w - np.sum(m**2, axis=0)
+
+    (m, rest), (label, unseen) = split(p.student), split(p.target)
+
+    def equations(kappa, q, weight):
+        g = pz * weight / (1 + weight * kappa)
+        root = np.sqrt(g)
+        T = [np.linalg.inv(np.eye(2) + p.N / D[k] * q * np.outer(root * m[k], root * m[k])) for k in range(DEGREES)]
+        used = sum(D[k] * (1 - np.diag(T[k])) for k in range(DEGREES)) / g
+        left = sum((root * m[k]) @ T[k] @ (root * m[k]) for k in range(DEGREES))
+        loss = sum((root * label[k]) @ T[k] @ (root * label[k]) for k in range(DEGREES))
+        return (used + p.N * q * rest) / p.n, 1 / (p.ridge + rest @ g + left), loss + g @ (unseen + p.noise**2)
+
+    def solve(weight):
+        kappa, q = np.ones(2), 1.0
+        for _ in range(4000):
+            one, other, loss = equations(kappa, q, weight)
+            done = np.abs(one / kappa - 1).max() + abs(other / q - 1) < 1e-13
+            kappa, q = np.sqrt(kappa * one), np.sqrt(q * other)
+            if done:
+                return loss, kappa
+        raise ArithmeticError(p)
+
+    train, kappa = solve(np.ones(2))
+    h, direction = 1e-5, (1 + kappa) ** 2
+    return np.array([train, (solve(1 + h * direction)[0] - solve(1 - h * direction)[0]) / (2 * h)])
+
+
+def relative(found, expected):
+    found, expected = (np.array([x.train, x.test]) if hasattr(x, "train") else x for x in (found, expected))
+    return float(np.max(np.abs(found / expected - 1)))
+
+
+# Every property: a number that must stay below its bound; what is left at η = 0 are degrees beyond 3, of order 1/d.
+def direction_of_the_first_batch(p, rng):
+    """Without a step nothing depends on β̂."""
+    return relative(turned(p, rng.uniform(0, 0.99)), turned(p, 0.5)), 0.2 / p.d
+
+
+def invariant_formula(p, rng):
+    """Without a step on the sphere, the losses are those of eq. (42)."""
+    p = p.replace(first_layer="sphere", initial_output="negligible")
+    return relative(theory.losses(p, 0.0), invariant(p)), 0.1 / p.d
+
+
+def continuity(p, rng):
+    """η → 0 is no step."""
+    return relative(theory.losses(p, 1e-6), theory.losses(p, 0.0)), 1e-3
+
+
+def scale_of_the_activation(p, rng):
+    """σ → tσ is λ → t²λ with the step η/t."""
+    p, t = p.replace(initial_output="negligible"), rng.uniform(0.5, 2)
+    c = p.student.coefficients(3)
+    eta = rng.uniform(0, 0.5) * np.sqrt(p.n)
+    one, two = (p.replace(activation=tuple(s * c), ridge=s * s * p.ridge) for s in (1.0, t))
+    return relative(theory.losses(two, eta / t), theory.losses(one, eta)), 1e-6
+
+
+def scale_of_the_labels(p, rng):
+    """y → ty multiplies both losses by t² at the step η/t."""
+    p, t = p.replace(initial_output="negligible"), rng.uniform(0.5, 2)
+    eta = rng.uniform(0, 0.5) * np.sqrt(p.n)
+    found = theory.losses(p.replace(teacher=tuple(t * np.array(p.teacher)), noise=t * p.noise), eta / t)
+    return relative(np.array([found.train, found.test]) / t**2, theory.losses(p, eta)), 1e-6
+
+
+def bounds(p, rng):
+    """L_tr <= E y², as a = 0 may be chosen; L_te >= σ_ε²; and L_tr grows with λ."""
+    eta = rng.uniform(0, 0.5) * np.sqrt(p.n)
+    found, more = theory.losses(p, eta), theory.losses(p.replace(ridge=1.5 * p.ridge), eta)
+    return float(max(found.train / p.label_power - 1, p.noise**2 / found.test - 1, found.train / more.train - 1)), 0.0
+
+
+def parity(p, rng):
+    """An odd activation and an odd teacher learn nothing even."""
+    p = p.replace(activation="tanh", teacher=(0.0, 1.0, 0.0, rng.uniform(-0.5, 0.5)))
+    b = theory.learned(p, rng.uniform(0, 0.5) * np.sqrt(p.n), 2)
+    return abs(b[2] / b[1]), 1e-6
+
+
+def unlearnable_teacher(p, rng):
+    """Without a step a part of the teacher that features cannot learn, H_4, is noise of the same power."""
+    p = p.replace(d=max(p.d, 40))
+    c = np.append(p.teacher, 0.3 / np.sqrt(24))
+    noise = float(np.sqrt(p.noise**2 + 0.09))
+    return relative(
+        theory.losses(p.replace(teacher=tuple(c)), 0.0), theory.losses(p.replace(noise=noise), 0.0)
+    ), 0.5 / p.d
+
+
+PROPERTIES = (
+    direction_of_the_first_batch,
+    invariant_formula,
+    continuity,
+    scale_of_the_activation,
+    scale_of_the_labels,
+    bounds,
+    parity,
+    unlearnable_teacher,
+)
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("property_", PROPERTIES)
+def test_property_holds_on_random_problems(property_, number):
+    rng = np.random.default_rng([30, number])
+    found, bound = property_(random_problem(rng), rng)
+    assert found <= bound
+
+
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("n", "d", "N"), [(60, 10, 40), (480, 24, 240), (600, 300, 400)])
+def test_without_a_step_the_direction_of_the_first_batch_does_not_matter(n, d, N, activation, layer):
+    p = Problem(n, d, N, 0.01, activation, (0.0, 1.0, 0.6), 0.1, layer)
+    assert relative(turned(p, 0.05), turned(p, 0.95)) < 0.2 / d
+
+
+def main(count):
+    for check in PROPERTIES:
+        worst = []
+        for number in range(count):
+            rng = np.random.default_rng([31, number])
+            p = random_problem(rng)
+            try:
+                found, bound = check(p, rng)
+            except (ArithmeticError, ValueError) as error:
+                print(f"  {number}: {error}"[:200])
+                continue
+            worst.append(found / max(bound, 1e-12))
+            if found > bound:
+                print(f"  {check.__name__} {number}: {found:.2g} over {bound:.2g}: {p}", flush=True)
+        print(
+            f"{check.__name__}: {np.mean(np.array(worst) <= 1):.1%} of {len(worst)}, worst {max(worst):.2g}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

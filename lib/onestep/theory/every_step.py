@@ -31,8 +31,8 @@ _KNOTS = 8  # steps at which the average over first batches is evaluated
 _HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
-# Relative errors over `equivalent.fluctuation`, as fitted in calibration/range_map.py: of the training loss over that of
-# κ, of the test error over the sum of both.
+# Relative errors over `equivalent.fluctuation`, as fitted in calibration/range_map.py: of the training loss over that
+# of κ, of the test error over the sum of both.
 TRAIN_ERROR, TEST_ERROR = 0.47, 0.11
 
 # … and on which problems
@@ -55,7 +55,7 @@ class Error:
 
     Each is a constant times a number of order 1/n, `equivalent.fluctuation`, that grows with the activation's tails and
     where few units or samples dominate. The constants are fitted to half of the covered problems of
-    calibration/range_map.csv and judged on the other half, stratum by stratum, with the simulation's own error included:
+    calibration/range_map.csv and judged on the other half, stratum by stratum, the simulation's own error included:
     66 % of the deviations of training losses and 71 % of test errors lie within one standard deviation there, 94 and
     91 % within two. nan where no error is stated: for "spiked", for polynomial activations of degree 3 or more, where
     5 % is usual and a factor of 1.4 was found, and outside of `CALIBRATED` (`uncalibrated` says what). At n/d² > .25
@@ -153,8 +153,8 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
 
     The losses are averages over first batches. For named activations and n/d² <= .25 simulated test errors were within
-    .2 % of these, root mean square. Polynomial activations of degree 3 or more are not covered: their losses rest on few
-    samples and units, and 5 % is usual. `Error` says what to expect of a problem.
+    .2 % of these, root mean square. Polynomial activations of degree 3 or more are not covered: their losses rest on
+    few samples and units, and 5 % is usual. `Error` says what to expect of a problem.
 
     Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
     (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as Aguirre-López, Franz and Pastore
@@ -348,7 +348,7 @@ class Family:
         return equivalent.features(self.p, eta, self.batch, self.values, self.step_noise, self.order)
 
     def evaluate(self, eta, solution=None):
-        """((train, test, residual, their fluctuations), solution) at step eta, from the solution at another step if given."""
+        """((train, test, residual, fluctuations), solution) at step eta, from the solution at another step if given."""
         features = self.features(eta)
         state, residual = self.solve(features, eta, solution)
         found = features.solution(state)

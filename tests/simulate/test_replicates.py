@@ -71,6 +71,7 @@ DRAWS = {
     "outliers": partial(simulate.second_step.outliers, P, 2.0, 1.0),
     "second_directions": partial(simulate.second_step.directions, P),
     "second_losses": partial(simulate.second_step.losses, P, 2.0, 1.0),
+    "second_stairs": partial(simulate.second_step.first_stairs, P, 2.0, 1.0),
     "kernel_ridge": partial(simulate.baselines.kernel_ridge, P, simulate.baselines.RBF(), [0.1]),
     "one_step": partial(simulate.repeat, partial(simulate.directions.one_step, TARGET, 8, 50, 4)),
     "fresh_steps": partial(

@@ -18,7 +18,7 @@ from .every_step import memory
 from .network import Draw, direction, draw, gradient, ridge
 from .replicates import repeat
 
-BATCHES = ("reused", "fresh")
+_STRONG = 1e4  # scale of a feature whose penalty does not count
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,46 @@ def directions(p: Problem, count=3, trials=20, seed=0, jobs=2, executor=None) ->
 
 def _directions(p, count, rng):
     now = draw(p, rng)
-    beta, powers = direction(p, now), np.arange(count)
-    found = [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
+    found = _found(now, direction(p, now), np.arange(count))
     return [[now.beta_star @ d for d in found], [np.sum(d**2, axis=0) for d in found]]
+
+
+def _found(now, beta, powers):
+    """d_k of the reused batch and of a fresh one, each (d, len(powers))."""
+    return [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
+
+
+def first_stairs(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):
+    """Training losses (trials, 4) with spikes of infinite strength along what the steps learn; variates (trials, k).
+
+    The losses are those without a step; with β; with η_1β + η_2d_0 and d_1 of the same batch; and with those of a fresh
+    one. Features F_0 lose their part along a and, for two directions, along a².
+
+    Parameters
+    ----------
+    p : the problem.
+    eta1, eta2 : step sizes, >= 0 and > 0, of which the ratio counts.
+
+    Raises
+    ------
+    ValueError for a bad argument.
+    """
+    steps = number("eta1", eta1, least=0), number("eta2", eta2, above=0)
+    replicate = partial(_first_stairs, p, *steps)
+    found, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    return np.array(found), np.array(known)
+
+
+def _first_stairs(p, eta1, eta2, rng):
+    now = draw(p, rng, test_size=p.n)
+    F0, beta, out = p.student(now.X3 @ now.W0.T), direction(p, now), []
+    learned = [np.zeros((p.d, 0)), beta[:, None]]
+    learned += [found[:, :2] + np.outer(eta1 / eta2 * beta, [1, 0]) for found in _found(now, beta, np.arange(2))]
+    for B in learned:
+        hidden = np.linalg.qr(now.a[:, None] ** np.arange(1, B.shape[1] + 1))[0]
+        Z = _STRONG * now.X3 @ (B / np.linalg.norm(B, axis=0))
+        out.append(ridge(np.column_stack([F0 - (F0 @ hidden) @ hidden.T, Z]), now.y3, p.ridge)[1])
+    return out, variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])
 
 
 def losses(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):

@@ -134,6 +134,30 @@ def direction(p: Problem, k, batch="reused") -> Direction:
     return Direction(float(toward[0]), float(rows[0, 0]))
 
 
+def span(p: Problem, eta1, eta2, batch="reused"):
+    """Squared norm of β⋆'s projection on what both steps learn, η_1β + η_2d_0 and d_1.
+
+    Once both spikes are strong, ridge regression uses X̃ times these freely. For isotropic inputs the first stairs Δ_1
+    and Λ_1 of `staircase` then hold with this in the place of ρ².
+
+    Parameters
+    ----------
+    p : with a negligible initial output.
+    eta1, eta2 : step sizes >= 0, of which the ratio counts.
+    batch : "reused" or "fresh".
+
+    Raises
+    ------
+    ValueError for a bad argument.
+    """
+    eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
+    rows, along, toward = _monomials(p, np.arange(2), choice("batch", batch, BATCHES) == "reused")
+    known = np.block([[np.array([[p.D]]), along[None]], [along[:, None], rows]])  # of β, d_0, d_1
+    mix = np.array([[eta1, eta2, 0], [0, 0, 1]])
+    ahead = mix @ np.append(p.target.linear, toward)
+    return float(ahead @ np.linalg.solve(mix @ known @ mix.T, ahead))
+
+
 def _monomials(p, k, own):
     """`_inner` of the directions d_k."""
     s, k = _Samples(p), k[:, None]

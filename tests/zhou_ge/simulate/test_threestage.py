@@ -160,17 +160,6 @@ def test_unequal_decay_acts_like_its_geometric_mean(rng, teacher):
     np.testing.assert_allclose(ratio[np.abs(unequal.a) > 1e-3], 0.5, rtol=1e-3)
 
 
-def test_a_second_layer_kept_nonnegative(rng):
-    teacher = relu.random_teacher(6, 2, rng, weights=[1.0, -1.0])
-    system = threestage.Population(teacher)
-    a, W = threestage.initialise(6, 5, rng, 0.5)
-    end = threestage.descend(system, a, W, 1e-3, nonnegative=True)
-    assert np.all(end.a >= 0) and end.converged
-    assert end.loss > 0.5 * theory.threestage.missing_loss(teacher)
-    positive = relu.Teacher(teacher.directions, [1.0, 1.0])
-    assert threestage.descend(threestage.Population(positive), a, W, 1e-4, nonnegative=True).loss < 1e-5
-
-
 def predict(system, a, W, X):
     """The network's output at inputs X, with the affine term that fits the samples of the system."""
     rest = system.labels - np.abs(system.X @ W.T) @ (a / 2)
@@ -305,7 +294,6 @@ def test_the_least_samples_are_found_by_bisection():
         (lambda: threestage.Empirical(np.ones((9, 2)), np.ones(8)), r"must be \(n, d\) and \(n,\)"),
         (lambda: threestage.Empirical(np.ones((9, 2)), np.full(9, np.nan)), "finite"),
         (lambda: threestage.train(threestage.Population(relu.random_teacher(6, 4, key(0))), 3, key(0), ()), "m = 3"),
-        (lambda: descend(method="gradient", nonnegative=True), "nonnegative"),
         (lambda: threestage.initialise(5, 0, key(0)), "m = 0"),
         (lambda: threestage.initialise(5, 3, key(0), scale=0), "scale"),
         (lambda: threestage.planted(relu.random_teacher(6, 3, key(0)), 2, 0.1, key(0)), "m = 2"),

@@ -166,7 +166,6 @@ def descend(
     limit=2000,
     tolerance=None,
     step=1.0,
-    nonnegative=False,
 ):
     """Stage 3 at one λ: descend on both layers at once.
 
@@ -178,7 +177,6 @@ def descend(
     method : "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`)
     limit : most iterations
     tolerance : largest gradient entry at which to stop; default 1e-4 λ, or 1e-10 for λ = 0
-    nonnegative : keep a >= 0 ("quasi-newton" only)
     """
     choice("method", method, METHODS)
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
@@ -187,10 +185,8 @@ def descend(
         raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.d})")
     tolerance = (1e-4 * decay.min() or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
     if method == "gradient":
-        if nonnegative:
-            raise ValueError('nonnegative: needs method = "quasi-newton"')
         return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0))
-    return _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative)
+    return _quasi_newton(system, a, W, decay, limit, tolerance)
 
 
 def _slopes(system, a, W, decay):
@@ -211,7 +207,7 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
         a, W = a - step * by_second, W - step * by_first
 
 
-def _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative):
+def _quasi_newton(system, a, W, decay, limit, tolerance):
     m, shape = len(a), W.shape
     scale = np.repeat(decay, (m, W.size))
     fell = []
@@ -231,15 +227,12 @@ def _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative):
         if not system.smooth and settled():
             raise StopIteration
 
-    bounds = [(0, None)] * m + [(None, None)] * W.size if nonnegative else None
-    x = np.concatenate([np.maximum(a, 0) if nonnegative else a, W.ravel()])
+    x = np.concatenate([a, W.ravel()])
     evaluations, before = 0, np.inf
     options = {"maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
     while True:
         options["maxiter"] = limit - len(fell)
-        end = optimize.minimize(
-            objective, x, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=bounds
-        )
+        end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", callback=after, options=options)
         x, evaluations = end.x, evaluations + end.nfev
         rested = not system.smooth and (settled() or before - end.fun <= _SETTLED * abs(end.fun))
         if system.smooth or rested or len(fell) >= limit:
@@ -247,8 +240,6 @@ def _quasi_newton(system, a, W, decay, limit, tolerance, nonnegative):
         before = end.fun  # a line search that failed at a kink may go on without memory
     a, W = split(x)
     _, by_second, by_first = _slopes(system, a, W, decay)
-    if nonnegative:
-        by_second = np.where(a > 0, by_second, np.minimum(by_second, 0))
     converged = rested or _steepest(by_second, by_first) <= tolerance
     return Descent(a, W, system.loss(a, W), evaluations, bool(converged))
 

@@ -22,4 +22,4 @@ def test_the_tree_is_small():
 
 def test_every_notebook_has_a_budget():
     budgets = tomllib.loads((ROOT / "notebooks/presets.toml").read_text(encoding="utf-8"))["seconds"]["default"]
-    assert set(budgets) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} <= set(budgets)

@@ -15,16 +15,16 @@ def damped(family, eta, tolerance=1e-9):
     features = family.features(eta)
     state = features.start()
     while True:
-        step = theory.equivalent.update(features, state, 1.0) - state
+        step = theory.fixed_point.update(features, state, 1.0) - state
         if np.max(np.abs(step)) < tolerance:
-            return theory.equivalent.training_loss(features, state, 1.0)
+            return theory.fixed_point.training_loss(features, state, 1.0)
         state = state + step / 2
 
 
 def straight(p, eta):
     """Training losses at every step, each the mean over two first batches."""
-    family = theory.every_step.family(p, order=18)
-    both = [replace(family, batch=batch) for batch in theory.first_batch.spread(family.batch, p.d)]
+    family = theory.fixed_point.family(p, order=18)
+    both = [replace(family, batch=batch) for batch in theory.fixed_point.first_batch.spread(family.batch, p.d)]
     return np.array([np.mean([damped(one, step) for one in both]) for step in eta])
 
 

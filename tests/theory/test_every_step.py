@@ -72,7 +72,7 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
 @pytest.mark.parametrize("p", [P1, P2, ODD], ids=["linear", "quadratic", "odd"])
 def test_no_step_is_the_random_features_model(p, layer, output):
     p = p.replace(first_layer=layer, initial_output=output).scaled(10**10)
-    (train, test, *_), _ = theory.every_step.family(p, order=58).evaluate(0.0)
+    (train, test, *_), _ = theory.fixed_point.family(p, order=58).evaluate(0.0)
     expected = theory.untrained_limit(p)
     assert train == pytest.approx(expected.train, rel=1e-7)
     assert test == pytest.approx(expected.test, rel=1e-7)
@@ -182,7 +182,7 @@ def test_against_simulation(p):
 def test_quadrature_that_was_chosen_against_one_five_times_finer(p, monkeypatch):
     eta = np.sqrt(p.n) * np.array([0.0, 0.1, 1.0])
     found = theory.losses(p, eta)
-    monkeypatch.setattr(theory.every_step, "_ORDERS", (60, 90))
+    monkeypatch.setattr(theory.fixed_point.solver, "_ORDERS", (60, 90))
     finest = theory.losses(p, eta)
     np.testing.assert_allclose(found.train, finest.train, rtol=1e-4)
     np.testing.assert_allclose(found.test, finest.test, rtol=1e-4)
@@ -190,7 +190,7 @@ def test_quadrature_that_was_chosen_against_one_five_times_finer(p, monkeypatch)
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
 def test_without_a_step_only_the_linear_part_is_learned(layer, output, monkeypatch):
-    monkeypatch.setattr(theory.every_step, "_ORDERS", (58, 87))
+    monkeypatch.setattr(theory.fixed_point.solver, "_ORDERS", (58, 87))
     p = ODD.replace(first_layer=layer, initial_output=output).scaled(10**10)
     learned = theory.learned(p, 0.0, 3)
     assert learned[1] == pytest.approx(1 - theory.traces(p).T, rel=1e-7)
@@ -292,21 +292,21 @@ def test_bad_input_is_named(changes, message):
 
 
 def test_failures_are_reported(monkeypatch):
-    monkeypatch.setattr(theory.every_step, "_QUADRATURE", 1e-16)
+    monkeypatch.setattr(theory.fixed_point.solver, "_QUADRATURE", 1e-16)
     with pytest.raises(ArithmeticError, match="quadrature nodes"):
         theory.every_step.fixed_point(P1, 5.0)
-    monkeypatch.setattr(theory.every_step, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(theory.fixed_point.solver, "_TOLERANCE", 0.0)
     with pytest.raises(ArithmeticError, match="did not converge"):
-        theory.every_step.family(P1).evaluate(0.0)
+        theory.fixed_point.family(P1).evaluate(0.0)
 
 
 def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
     p = Problem(951, 925, 2673, 0.0032378627817870277, "erf", "softplus", 0.23778365911992883, initial_output="full")
-    family = theory.every_step.family(p)
+    family = theory.fixed_point.family(p)
     with np.errstate(all="ignore"):
         state, residual = family.lowered(family.features(0.0))
     assert residual < 1e-9
-    untrained = theory.every_step.losses_at(family.features(0.0), state)
+    untrained = theory.fixed_point.losses_at(family.features(0.0), state)
     small = theory.losses(p, 0.01)
     np.testing.assert_allclose(untrained, [small.train, small.test], rtol=1e-4)
     assert theory.losses(p, 0.0).test == pytest.approx(untrained[1], rel=1e-6)

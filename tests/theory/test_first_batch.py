@@ -8,7 +8,7 @@ from onestep import Problem, simulate, theory
 
 def test_first_batch_carries_the_law_of_residuals():
     p = Problem(600, 300, 400, 0.05, "softplus", (0.0, 1.0, 0.6), 0.3, initial_output="full")
-    law = theory.first_batch.first_batch(p, p.phi, 40)
+    law = theory.fixed_point.first_batch.first_batch(p, p.phi, 40)
     np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
     np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
     np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
@@ -27,7 +27,7 @@ def test_first_batch_carries_the_law_of_residuals():
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_moments_of_the_first_batch_against_drawn_ones(output):
     p = Problem(1600, 400, 320, 0.05, "softplus", (0.0, 1.0, 0.4), 0.5, initial_output=output)
-    law, found = theory.first_batch.first_batch(p, p.phi, 30), []
+    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
     for seed in range(16):
         draw = simulate.draw(p, np.random.default_rng(seed))
         y, beta = simulate.residual(p, draw), simulate.direction(p, draw)
@@ -47,7 +47,7 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
 def test_what_a_first_batch_has_at_finite_d(output):
     """Traces beyond d times the limit's, and the mean of ‖β‖² over two batches."""
     p = Problem(480, 40, 100, 0.05, "tanh", (0.0, 1.0, 0.5, 0.2), 0.3, initial_output=output)
-    law, found = theory.first_batch.first_batch(p, p.phi, 30), []
+    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
     for seed in range(1500):
         draw = simulate.draw(p, np.random.default_rng(seed))
         X, y = draw.X, simulate.residual(p, draw)
@@ -56,7 +56,7 @@ def test_what_a_first_batch_has_at_finite_d(output):
         traces = np.array([np.trace(M), np.sum(M**2), np.trace(C)]) - p.d * law.traces[0, 1:]
         found.append([*traces, beta @ beta])
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
-    spread = np.mean([batch.D for batch in theory.first_batch.spread(law, p.d)])
+    spread = np.mean([batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d)])
     expected = np.array([*law.excess[1:], spread])
     allowance = [0.06, 0.15, 0.5, 0.015]  # the next order in 1/d
     assert np.all(np.abs(mean - expected) < 4 * se + allowance), (mean, expected, se)
@@ -64,11 +64,11 @@ def test_what_a_first_batch_has_at_finite_d(output):
 
 def test_two_batches_vary_as_drawn_ones_do():
     p = Problem(400, 100, 100, 0.05, teacher=(0.0, 1.0, 0.6), noise=0.3)
-    law, sizes = theory.first_batch.first_batch(p, p.phi, 30), []
+    law, sizes = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
     for seed in range(1000):
         draw = simulate.draw(p, np.random.default_rng(seed))
         beta = simulate.direction(p, draw)
         sizes.append(beta @ beta)
-    low, high = (batch.D for batch in theory.first_batch.spread(law, p.d))
+    low, high = (batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d))
     assert (high - low) / 2 == pytest.approx(np.std(sizes), rel=0.1)
     assert (high + low) / 2 == pytest.approx(np.mean(sizes), abs=4 * np.std(sizes) / np.sqrt(len(sizes)))

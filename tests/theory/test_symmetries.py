@@ -34,7 +34,7 @@ def random_problem(rng, least=20):
 
 def turned(p, cosine):
     """The losses without a step when the first batch has another cosine with the teacher, at the same ‖β‖."""
-    family = theory.every_step.family(p)
+    family = theory.fixed_point.family(p)
     batch = family.batch
     mean = np.zeros(batch.mean.size)
     mean[0] = cosine * np.sqrt(batch.D)

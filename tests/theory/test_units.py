@@ -7,8 +7,8 @@ from onestep import Problem, simulate, theory
 
 
 def law_of_units(p, eta, step_noise="correlated", values=None):
-    batch = theory.every_step.family(p, step_noise=step_noise, order=30).batch
-    return batch, theory.units.units(p, eta, batch, values, step_noise, 20, 0.5)
+    batch = theory.fixed_point.family(p, step_noise=step_noise, order=30).batch
+    return batch, theory.fixed_point.units.units(p, eta, batch, values, step_noise, 20, 0.5)
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
@@ -20,11 +20,11 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     move = np.array([0.5, 2.0])[:, None]
     turned = (simulate.gradient(p, draw) - p.student.linear * np.outer(draw.a, beta)) / draw.a[:, None]
     norms = np.sum((draw.W0 + move[:, :, None] * turned) ** 2, axis=-1)
-    batch = theory.first_batch.first_batch(p, p.phi, 20)
+    batch = theory.fixed_point.first_batch.first_batch(p, p.phi, 20)
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    start, slope, _, spread = theory.units.length_law(p, batch, move[:, 0])
+    start, slope, _, spread = theory.fixed_point.units.length_law(p, batch, move[:, 0])
     expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread) + slope**2 / p.d
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
@@ -114,7 +114,7 @@ def test_rows_are_coherent_only_where_c_3_is_not_zero():
 def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
     p = Problem(1000, 300, 500, 0.01, "tanh", (0.0, 1.0, 0.7), 0.5, "gaussian", "full")
     batch, few = law_of_units(p, 15.0)
-    many = theory.units.units(p, 15.0, batch, None, "correlated", 60, 0.5)
+    many = theory.fixed_point.units.units(p, 15.0, batch, None, "correlated", 60, 0.5)
     for units in (few, many):
         assert units.chance.sum() == pytest.approx(1.0)
         assert np.all(units.length > 0)

@@ -3,9 +3,7 @@
 random_features  the network before the step as d → ∞: effective ridge, traces m1 and m2, losses
 staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
 every_step       losses at the n and d at hand for every step from 0 to Θ(√n); the best step and the best ridge
-equivalent       the features whose fixed point every_step solves (without a twin, as the next three)
-units            hidden units after the step: spikes, lengths and what of the weights' covariance they share
-first_batch      the law of the residuals that the step sees
+fixed_point      its equations, module by module (without a twin, as quadrature)
 second_step      outliers and directions after a second step, on the same batch or a fresh one
 quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
@@ -21,16 +19,14 @@ from . import (
     bulks,
     covariance,
     directions,
-    equivalent,
     every_step,
     expansion,
-    first_batch,
+    fixed_point,
     quadrature,
     random_features,
     second_step,
     spectra,
     staircase,
-    units,
 )
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term

@@ -8,30 +8,21 @@ derivative of the training loss. Where n is too large for it (N > 1e26) the fini
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import factorial, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy import optimize
 from scipy.interpolate import CubicSpline
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from .. import checks
 from ..hermite import Polynomial
-from ..problem import Problem, as_problem
-from . import equivalent, quadrature, staircase
-from .first_batch import FirstBatch, first_batch, spread
-from .random_features import IMAGINARY
-from .units import STEP_NOISE
+from ..problem import as_problem
+from . import staircase
+from .fixed_point.first_batch import spread
+from .fixed_point.solver import HEAVIEST, WIDEST, family, learned_at, resolved
 
-_TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
-# Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
-_QUADRATURE = 1e-4
-_ORDERS = (12, 18, 27, 40, 60, 90, 135)
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-_HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
-WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
-FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
-# Relative errors over `equivalent.fluctuation`, as fitted in calibration/range_map.py: of the training loss over that
+# Relative errors over `nodes.fluctuation`, as fitted in calibration/range_map.py: of the training loss over that
 # of κ, of the test error over the sum of both.
 TRAIN_ERROR, TEST_ERROR = 0.47, 0.11
 
@@ -53,7 +44,7 @@ METHODS = ("fixed_point", "spiked")
 class Error:
     """Standard deviations to expect of simulated/predicted - 1; arrays shaped like eta.
 
-    Each is a constant times a number of order 1/n, `equivalent.fluctuation`, that grows with the activation's tails and
+    Each is a constant times a number of order 1/n, `nodes.fluctuation`, that grows with the activation's tails and
     where few units or samples dominate. The constants are fitted to half of the covered problems of
     calibration/range_map.csv and judged on the other half, stratum by stratum, the simulation's own error included:
     66 % of the deviations of training losses and 71 % of test errors lie within one standard deviation there, 94 and
@@ -162,7 +153,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)
-    family, largest = _resolved(p, flat.max(), step_noise)
+    family, largest = resolved(p, flat.max(), step_noise)
     out, solutions, solution = np.empty((5, flat.size)), [None] * flat.size, largest[1]
     for j in np.argsort(-flat, kind="stable"):
         out[:, j], solution = largest if flat[j] == flat.max() else family.evaluate(flat[j], solution)
@@ -175,7 +166,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
 
 def fluctuations(p, eta):
     """What `rel_std` is proportional to at steps eta (1-D), calibrated or not; (2, steps), for train and test."""
-    found, _ = _resolved(p, np.max(eta))
+    found, _ = resolved(p, np.max(eta))
     return np.transpose([found.evaluate(step)[0][3:] for step in eta])
 
 
@@ -212,7 +203,7 @@ def learned(p, eta, degree, **options):
     """
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
     flat = np.atleast_1d(eta)
-    found, (_, solution) = _resolved(p, flat.max(), **options)
+    found, (_, solution) = resolved(p, flat.max(), **options)
     out = np.empty((flat.size, degree + 1))
     for j in np.argsort(-flat, kind="stable"):
         features = found.features(flat[j])
@@ -244,10 +235,10 @@ def best_step(p, largest=None, **options):
     options : as for `fixed_point`.
     """
     if largest is None:
-        largest = min(3 * sqrt(as_problem(p).n), 0.999 * _HEAVIEST / family(p, **options).strength)
+        largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, **options).strength)
     largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    found, (_, solution) = _resolved(p, largest, **options)
+    found, (_, solution) = resolved(p, largest, **options)
 
     def test(eta):
         nonlocal solution
@@ -265,7 +256,7 @@ def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
     smallest = checks.number("smallest", smallest, above=0)
     largest = checks.number("largest", largest, above=smallest)
 
-    family, (_, solution) = _resolved(as_problem(p).replace(ridge=smallest), eta, **options)
+    family, (_, solution) = resolved(as_problem(p).replace(ridge=smallest), eta, **options)
 
     def test(log_ridge):
         nonlocal solution
@@ -287,159 +278,3 @@ def _least(grid, function):
         function, bounds=bounds, method="bounded", options={"xatol": 1e-3 * (bounds[1] - bounds[0])}
     )
     return float(found.x if found.fun < values[j] else grid[j])
-
-
-def family(p, *, step_noise="correlated", order=_ORDERS[0]):
-    """The `Family` of equivalent features of p on `order` quadrature nodes; the other arguments as for `losses`."""
-    values = as_problem(p).readout_values
-    checks.choice("step_noise", step_noise, STEP_NOISE)
-    if p.student.coefficients(1)[1] == 0:
-        raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
-    if p.d < FEWEST:
-        raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
-    if p.N > WIDEST:
-        raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
-    return Family(p, values, first_batch(p, p.step_phi, order), step_noise, order)
-
-
-def _resolved(p, eta, step_noise="correlated"):
-    """The coarsest quadrature whose losses at the largest step agree with the next one's, and the solution there."""
-    last = None
-    for order in _ORDERS:
-        finer = family(p, step_noise=step_noise, order=order)
-        weight = eta * finer.strength
-        if weight > _HEAVIEST:
-            raise ValueError(
-                f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
-                f"{_HEAVIEST}, here for eta <= {eta * _HEAVIEST / weight:.4g} (√n = {sqrt(p.n):.4g})"
-            )
-        now = finer.evaluate(eta)
-        if last is not None:
-            change = np.max(np.abs(now[0][:2] / last[1][0][:2] - 1))
-            if change < _QUADRATURE:
-                return last
-        last = finer, now
-    raise ArithmeticError(
-        f"the losses at eta = {eta:g} still change by {change:.1e}, more than {_QUADRATURE:g}, at {order} quadrature "
-        f"nodes; a smaller eta (√n is {sqrt(p.n):.4g}) or larger n and N need fewer: {p}"
-    )
-
-
-@dataclass(frozen=True)
-class Family:
-    """Equivalent features of one problem at every step size, on the same nodes.
-
-    values : equally likely values of √N a_i, or None for a Gaussian readout.  batch : the mean first batch.
-    """
-
-    p: Problem
-    values: np.ndarray | None
-    batch: FirstBatch
-    step_noise: str
-    order: int
-
-    @property
-    def strength(self):
-        """Root mean square over units of the spike u, over η."""
-        return abs(self.p.student.linear) * sqrt(self.batch.D / self.p.N)
-
-    def features(self, eta):
-        """`equivalent.Features` at step eta."""
-        return equivalent.features(self.p, eta, self.batch, self.values, self.step_noise, self.order)
-
-    def evaluate(self, eta, solution=None):
-        """((train, test, residual, fluctuations), solution) at step eta, from the solution at another step if given."""
-        features = self.features(eta)
-        state, residual = self.solve(features, eta, solution)
-        found = features.solution(state)
-        units, samples = equivalent.fluctuation(features, found)
-        return np.array([*losses_at(features, state), residual, samples, units + samples]), found
-
-    def both(self, eta, solution=None):
-        """(train, test) at step eta alone."""
-        features = self.features(eta)
-        return losses_at(features, self.solve(features, eta, solution)[0])
-
-    def solve(self, features, eta, solution=None):
-        """(packed state, residual): from `solution`, else cold, else from η = 0 (`lowered`), halving failing steps."""
-        for start in (solution, None) if solution is not None else (None,):
-            state, residual = iterate(features, start)
-            if residual < _TOLERANCE:
-                return state, residual
-        reached, attempt, start = 0.0, 0.0, None
-        for _ in range(40):
-            here = features if attempt == eta else self.features(attempt)
-            state, residual = iterate(here, start)
-            if attempt == 0 and not residual < _TOLERANCE:
-                state, residual = self.lowered(here)
-            if residual < _TOLERANCE and attempt == eta:
-                return state, residual
-            if residual < _TOLERANCE:
-                reached, start = attempt, here.solution(state)
-                attempt = eta
-            else:
-                attempt = (reached + attempt) / 2
-        raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} (residual {residual:.1e}): {self.p}")
-
-    def lowered(self, features):
-        """(packed state, residual) of features at no step, from the solution at larger ridges where that converges."""
-        state, residual = features.start(), np.inf
-        for factor in (1.5, 5.0, 20.0):
-            easier = replace(self, p=self.p.replace(ridge=factor * self.p.ridge)).features(0.0)
-            near, residual = iterate(easier)
-            if residual < _TOLERANCE:
-                state, residual = iterate(features, easier.solution(near))
-            if residual < _TOLERANCE:
-                break
-        return state, residual
-
-
-def losses_at(features, state):
-    """L_tr, and L_te from one derivative of it.
-
-    The test error of node z is e_z = ((1 + κ_z)²/p_z) ∂L_tr/∂ω_z (leave-one-out), so L_te = Σ p_z e_z is the derivative
-    of L_tr in the single direction ω̇ = (1 + κ)²; the fixed point answers it through one linear solve.
-    """
-    sway = 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
-
-    def tangent(dx):
-        return dx - equivalent.update(features, state + 1j * IMAGINARY * dx, 1.0).imag / IMAGINARY
-
-    push = equivalent.update(features, state, 1 + sway).imag / IMAGINARY
-    operator = LinearOperator((state.size, state.size), tangent, dtype=float)
-    response, failed = gmres(operator, push, rtol=1e-5, restart=100, maxiter=3)
-    if failed:
-        raise ArithmeticError(f"the linear response of the fixed point did not converge: {features.p}")
-    moved = equivalent.training_loss(features, state + 1j * IMAGINARY * response, 1 + sway)
-    return moved.real, moved.imag / IMAGINARY
-
-
-def learned_at(features, state, degree):
-    """b_degree of the fit on the equivalent features: what y has of H_degree less what the residual keeps of it."""
-    p, batch = features.p, features.batch
-    function = Polynomial(np.eye(degree + 1)[degree])
-    tilt, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
-    kept = 0.5j * IMAGINARY * (1 + features.solution(state).kappa)
-    moved = replace(features, label=features.label + kept * tilt)
-    residual = equivalent.training_loss(moved, state, 1.0).imag / IMAGINARY
-    return (np.sum(features.label * tilt, axis=0) @ features.pz - residual) / factorial(degree)
-
-
-def iterate(features, solution=None, memory=8, limit=300):
-    """Anderson iteration of the fixed-point map from `solution`; returns the packed state and its residual."""
-    x, past = features.start(solution), []
-    for _ in range(limit):
-        try:
-            with np.errstate(all="ignore"):
-                step = equivalent.update(features, x, 1.0) - x
-        except np.linalg.LinAlgError:
-            return x, np.inf
-        residual = np.max(np.abs(step))
-        if not np.isfinite(residual) or residual < _TOLERANCE:
-            break
-        past = [*past[-memory:], (x, step)]
-        x = x + step
-        if len(past) > 3:
-            dx, ds = (np.diff(np.array(column), axis=0).T for column in zip(*past, strict=True))
-            x = x - (dx + ds) @ np.linalg.lstsq(ds, step, rcond=1e-12)[0]
-    return x, residual

@@ -16,8 +16,8 @@ from math import sqrt
 
 import numpy as np
 
-from ..problem import Problem
-from . import quadrature
+from ...problem import Problem
+from .. import quadrature
 
 
 @dataclass(frozen=True)

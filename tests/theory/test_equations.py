@@ -22,11 +22,11 @@ def one_batch():
     weight = np.full(p.n, 1 / p.n)
     along, pair = (np.reshape(weight * s**k, (*[1] * k, -1)) for k in (1, 2))
     size = p.phi * np.mean(draw.y**2)
-    law = theory.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, along @ draw.y, size)
-    f = theory.equivalent.features(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 12)
-    state, _ = theory.every_step.iterate(f)
+    law = theory.fixed_point.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, along @ draw.y, size)
+    f = theory.fixed_point.features(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 12)
+    state, _ = theory.fixed_point.iterate(f)
     now = f.solution(state)
-    at = theory.equivalent.pencil(f, now, 1.0)
+    at = theory.fixed_point.pencil(f, now, 1.0)
     c, R = f.modes[1].c, f.modes[1].c.shape[1]
     mats = [p.N / f.dimensions[1] * (c.T * (w * f.units.chance * now.q)) @ c for w in f.units.mix]
     parts = [np.eye(p.d), M, M @ M, C]
@@ -44,7 +44,7 @@ def left_over(f, q, g, k):
 def test_map_against_an_explicit_first_batch(one_batch):
     f, state, _, parts, inverse = one_batch
     p, c, rows, units = f.p, f.modes[1].c, f.modes[1].rows, f.units
-    now, new = f.solution(state), f.solution(theory.equivalent.update(f, state, 1.0))
+    now, new = f.solution(state), f.solution(theory.fixed_point.update(f, state, 1.0))
     g = f.pz / (1 + now.kappa)
     traces = [np.einsum("ixjy,yx->ij", inverse, part) / p.d for part in parts]
     seen = sum(w * np.einsum("ui,ij,uj->u", c, t, c) for w, t in zip(units.mix, traces, strict=True))
@@ -67,7 +67,7 @@ def test_map_against_an_explicit_first_batch(one_batch):
 
 def test_directions_against_an_explicit_first_batch(one_batch):
     f, state, draw, _, inverse = one_batch
-    at = theory.equivalent.pencil(f, f.solution(state), 1.0)
+    at = theory.fixed_point.pencil(f, f.solution(state), 1.0)
     g, p = at.g, f.p
     beta = draw.X.T @ draw.y / p.n
     beta /= np.linalg.norm(beta)
@@ -79,12 +79,12 @@ def test_directions_against_an_explicit_first_batch(one_batch):
         return (v @ w) * np.eye(g.size) - basis @ ((v @ w) * gamma - form) @ basis.T
 
     bb, sb, ss = T(beta, beta), T(draw.beta_star, beta), T(draw.beta_star, draw.beta_star)
-    found = theory.equivalent.directions(f, at)
+    found = theory.fixed_point.directions(f, at)
     np.testing.assert_allclose(np.linalg.inv(found.inverse), bb, atol=0.01)
-    np.testing.assert_allclose(found.seen[0][0], ss - sb @ np.linalg.inv(bb) @ sb.T, atol=0.02)
+    np.testing.assert_allclose(found.R[0][0], ss - sb @ np.linalg.inv(bb) @ sb.T, atol=0.02)
     cosine = beta @ draw.beta_star
-    np.testing.assert_allclose(found.leak[0], cosine * np.eye(g.size) - np.linalg.inv(bb) @ sb.T, atol=0.002)
-    assert np.abs(found.leak[0]).max() > 0.005
+    np.testing.assert_allclose(found.V[0], cosine * np.eye(g.size) - np.linalg.inv(bb) @ sb.T, atol=0.002)
+    assert np.abs(found.V[0]).max() > 0.005
     trace = np.einsum("ixjx->ij", inverse) / p.d
     np.testing.assert_allclose(found.generic, np.eye(g.size) - basis @ (gamma - trace) @ basis.T, atol=0.01)
     assert np.abs(np.linalg.inv(found.inverse) - found.generic).max() > 0.05  # β̂ is no generic direction
@@ -94,7 +94,7 @@ def test_directions_against_an_explicit_first_batch(one_batch):
 def test_test_error_is_the_derivative_of_the_training_loss(output):
     p = P2.replace(noise=0.5, initial_output=output)
     eta = 15.0
-    family = theory.every_step.family(p, order=12)
+    family = theory.fixed_point.family(p, order=12)
     f = family.features(eta)
     x, _ = family.solve(f, eta)
     sway, h = (1 + f.solution(x).kappa) ** 2, 1e-5
@@ -102,18 +102,18 @@ def test_test_error_is_the_derivative_of_the_training_loss(output):
     def at(omega):
         y = x
         for _ in range(200):
-            y = (y + theory.equivalent.update(f, y, omega)) / 2
-        return theory.equivalent.training_loss(f, y, omega)
+            y = (y + theory.fixed_point.update(f, y, omega)) / 2
+        return theory.fixed_point.training_loss(f, y, omega)
 
     slope = (at(1 + h * sway) - at(1 - h * sway)) / (2 * h)
-    assert theory.every_step.losses_at(f, x)[1] == pytest.approx(slope, rel=1e-6)
+    assert theory.fixed_point.losses_at(f, x)[1] == pytest.approx(slope, rel=1e-6)
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     """With a small explicit input space in place of T's equivalents, the block elimination is an identity."""
     p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian", d=60)
-    f = theory.every_step.family(p, order=8).features(20.0)
+    f = theory.fixed_point.family(p, order=8).features(20.0)
     state = f.start()
     now = f.solution(state)
     g, Z, dims, d = f.pz / (1 + now.kappa), f.z.size, 4, p.d
@@ -126,8 +126,10 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
         side = -ends[0] * ends[1] / away
         vectors.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
     known = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
-    monkeypatch.setattr(theory.equivalent, "directions", lambda *_: known)
-    monkeypatch.setattr(theory.equivalent, "once", lambda f, at, share, shown: np.eye(Z))  # has a test of its own
+    monkeypatch.setattr(theory.fixed_point.equations, "directions", lambda *_: known)
+    monkeypatch.setattr(
+        theory.fixed_point.equations, "saturation", lambda f, at, share, shown: np.eye(Z)
+    )  # has a test of its own
 
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength = np.sqrt(p.N * share)
@@ -156,15 +158,15 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
         metric -= start.T @ known.generic @ start  # in q already
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])
-    assert theory.equivalent.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
+    assert theory.fixed_point.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
 
 
 def test_what_other_directions_show_counts_once():
     """The direction Σβ̂ with all that varies in it, solved as it stands, against the correction of what lacks a part."""
     p = P2.replace(activation=(0.0, 1.0, 0.4), d=40)
-    f = theory.every_step.family(p, order=8).features(15.0)
+    f = theory.fixed_point.family(p, order=8).features(15.0)
     now = f.solution(f.start())
-    at = theory.equivalent.pencil(f, now, 1.0)
+    at = theory.fixed_point.pencil(f, now, 1.0)
     share = f.units.chance * now.q
     weight = p.N / (p.d - 1) * share * f.units.along
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
@@ -178,12 +180,12 @@ def test_what_other_directions_show_counts_once():
     shown = link @ np.linalg.solve(alone, link)
     expected = link @ np.linalg.solve(alone + rows @ varied @ rows.T, link)
     assert np.abs(expected - shown).max() > 0.01 * np.abs(shown).max()
-    found = theory.equivalent.once(f, at, share, shown) @ shown
+    found = theory.fixed_point.saturation(f, at, share, shown) @ shown
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
 def explicit_directions(inverse, b, vectors, Z):
-    """What `theory.equivalent.directions` returns, from the linear problem's inverse (dims Z, dims Z); b is β̂."""
+    """What `theory.fixed_point.directions` returns, from the linear problem's inverse (dims Z, dims Z); b is β̂."""
 
     def between(v, w):
         return np.kron(v, np.eye(Z)) @ inverse @ np.kron(w, np.eye(Z)).T
@@ -195,15 +197,15 @@ def explicit_directions(inverse, b, vectors, Z):
         for e, x in zip(vectors, cross, strict=True)
     ]
     leak = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.equivalent.Directions(back, seen, leak, 0.1 * np.eye(Z))
+    return theory.fixed_point.Directions(back, seen, leak, 0.1 * np.eye(Z))
 
 
 def test_fluctuation_of_an_untrained_network_of_many_inputs():
     p = Problem(10**15, 3 * 10**14, 5 * 10**14, 0.1, (0.0, 1.0, 0.5), teacher=(0.0, 1.0))
-    f = theory.every_step.family(p).features(0.0)
-    now = f.solution(theory.every_step.iterate(f)[0])
+    f = theory.fixed_point.family(p).features(0.0)
+    now = f.solution(theory.fixed_point.iterate(f)[0])
     q, kappa, heavy = now.q.mean(), now.kappa.mean(), 0.5**4 * (60 - 4)  # Var (c H_2)² = c⁴(60 - 4)
     entries = q**2 * heavy / (1 + kappa) ** 2 / p.n
-    units, samples = theory.equivalent.fluctuation(f, now)
+    units, samples = theory.fixed_point.fluctuation(f, now)
     assert units == pytest.approx(1 / p.N + entries, rel=1e-5)
     assert samples == pytest.approx(1 / p.n + p.N / p.n * entries, rel=1e-5)

@@ -1,0 +1,138 @@
+"""Degree 1: the ridge problem in the span of m_1, with the first batch eliminated by a linear pencil, eq. (22) to (33).
+
+Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from .nodes import Features, Solution
+
+
+@dataclass(frozen=True)
+class Pencil:
+    """The linear part of the ridge problem in the span of m_1's modes, with M and C eliminated.
+
+    Its resolvent is [Γ⁻¹ + A_0 + M A_1 + M² A_2 + C A_3]⁻¹, the upper block of the inverse of the pencil
+    L = Q_0 + (1/n) Σ_μ x_μx_μᵀ ⊗ Y(y_μ), μ the first batch's samples here, with Q_0 = diag(Γ⁻¹ + A_0, -A_2⁻¹) and
+    Y(y) = y [[A_1, 1], [1, 0]] + y² [[A_3, 0], [0, 0]]. Its deterministic equivalent is G = (Q_0 + S)⁻¹, S = E Ỹ(y),
+    Ỹ = (1 + φYG)⁻¹Y.
+
+    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  Q0_inverse : (m, m) Q_0⁻¹.  G : (m, m).
+    lower : (m, m), (Q_0 + S)⁻¹-weighted self-energy, from which M²T is read.  Y_tilde : (Y, m, m), Ỹ at the nodes.
+    means : (3, m, m), E y^k Ỹ for k = 0, 1, 2.
+    """
+
+    g: np.ndarray
+    gamma_inv: np.ndarray
+    Q0_inverse: np.ndarray
+    G: np.ndarray
+    lower: np.ndarray
+    Y_tilde: np.ndarray
+    means: np.ndarray
+
+
+def pencil(f: Features, now: Solution, omega):
+    """`Pencil` at κ, q, S when the samples at node z carry weight omega (Z,) or 1.0."""
+    R = f.modes[1].c.shape[1]
+    g = f.pz * omega / (1 + omega * now.kappa)
+    gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))
+    A = strengths(f, now)
+    Q0_inverse = np.zeros((2 * R, 2 * R), gamma_inv.dtype)
+    Q0_inverse[:R, :R], Q0_inverse[R:, R:] = np.linalg.inv(gamma_inv + A[0]), -A[2]
+    y, one = f.batch.y[:, None, None], np.eye(2 * R)
+    Y = np.zeros((y.size, 2 * R, 2 * R), A.dtype)
+    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * A[1] + y**2 * A[3], y * one[:R, :R], y * one[:R, :R]
+    shift = np.linalg.inv(one + now.S @ Q0_inverse)
+    G = Q0_inverse @ shift
+    Y_tilde = np.linalg.solve(one + f.batch.phi * Y @ G, Y)
+    means = (f.batch.powers @ Y_tilde.reshape(y.size, -1)).reshape(3, *G.shape)
+    return Pencil(g, gamma_inv, Q0_inverse, G, shift @ now.S, Y_tilde, means)
+
+
+def strengths(f: Features, now: Solution):
+    """A_0 … A_3 of `Pencil`, (4, R, R): how strongly the units show 1, M, M², C in the modes of m_1."""
+    R = f.modes[1].c.shape[1]
+    return (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q)) @ f.modes[1].units).reshape(4, R, R)
+
+
+def linear_traces(f: Features, at: Pencil):
+    """(4, R, R), the traces over inputs of T, MT, M²T, CT over d, T the resolvent of the pencil.
+
+    Of the samples' terms, (1/n)Σ y^k x xᵀT = E y^k [1 - φGỸ]G: a sample's own share of T is taken out of it.
+    """
+    batch, R, G = f.batch, f.modes[1].c.shape[1], at.G
+    first, second = (batch.moment(k) * G - batch.phi * G @ at.means[k] @ G for k in (1, 2))
+    return np.array([G[:R, :R], first[:R, :R], -at.lower[R:, R:], second[:R, :R]])
+
+
+@dataclass(frozen=True)
+class Directions:
+    """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂; all matrices (Z, Z).
+
+    inverse : T_β̂β̂⁻¹.  R[a][b] : T between e_a and e_b, β̂ projected out, eq. (32).  V[a] : of e_a into β̂, eq. (32).
+    generic : T of a direction that the first batch does not know.
+    """
+
+    inverse: np.ndarray
+    R: list
+    V: list
+    generic: np.ndarray
+
+
+def directions(f: Features, at: Pencil):
+    """`Directions` of the linear problem `at`."""
+    batch, R, Z = f.batch, f.modes[1].c.shape[1], f.z.size
+    A, m = batch.mean.size, 2 * R
+    between, onto, itself = _resolved_forms(batch, at)
+    basis = (f.modes[1].rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    gamma = np.linalg.inv(at.gamma_inv)
+
+    def lifted(form, overlap):
+        return overlap * np.eye(Z) - basis @ (overlap * gamma - form) @ basis.T
+
+    def block(matrix, a, b=0):
+        return matrix[a * m : a * m + R, b * m : b * m + R]
+
+    inverse = np.linalg.inv(lifted(itself[:R, :R], 1.0))
+    cross = [lifted(block(onto, a), batch.cosine[a]) for a in range(A)]
+    pairs = [[lifted(block(between, a, b), float(a == b)) for b in range(A)] for a in range(A)]
+    R_ab = [[pairs[a][b] - cross[a] @ inverse @ cross[b].T for b in range(A)] for a in range(A)]
+    V = [batch.cosine[a] * np.eye(Z) - inverse @ cross[a].T for a in range(A)]
+    return Directions(inverse, R_ab, V, lifted(at.G[:R, :R], 1.0))
+
+
+def _resolved_forms(batch, at):
+    """Forms e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m) and β̂ᵀL⁻¹β̂ (m, m) of the pencil's inverse."""
+    A, m = batch.mean.size, len(at.G)
+    wide = np.kron(np.eye(A), at.Q0_inverse)
+    both = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)
+    between = wide @ np.linalg.inv(np.eye(A * m) + both @ wide)
+    pull = np.tensordot(batch.along * batch.y, at.Y_tilde, 1)
+    toward = np.concatenate([c * np.eye(m) - batch.phi * w @ at.G for c, w in zip(batch.mean, pull, strict=True)])
+    square = np.tensordot(batch.one * batch.y**2, at.Y_tilde, 1)
+    onto = between @ toward / sqrt(batch.D)
+    itself = toward.T @ onto / sqrt(batch.D)
+    itself = itself + batch.rest / batch.D * (at.G - batch.phi / batch.moment(2) * at.G @ square @ at.G)
+    return between, onto, itself
+
+
+def saturation(f: Features, at: Pencil, share, Xi):
+    """(Z, Z), the part of `Xi` that is left when it counts once what m_1 has of β̂ᵀω_i.
+
+    A direction orthogonal to β̂ shows β̂ᵀω_i by m_1 (Σ_u)_β̂j/(Σ_u)_β̂β̂ β̂ᵀω_i. As m_1 itself varies with β̂ᵀω_i these
+    features vary beyond what m_1m_1ᵀ averaged makes of them, along one direction, Σ_uβ̂: that variance comes in by
+    Woodbury's formula. share : (U,) weight of a unit.
+    """
+    c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
+    weight = f.p.N / f.dimensions[1] * share * f.units.along
+    each = f.units.by_readout(weight)
+    mean = np.einsum("ea,ear->ar", each, f.units.by_readout(c)) / each.sum(0)[:, None]
+    whole = np.linalg.inv((c.T * weight) @ c)
+    basis, one = rows @ at.gamma_inv, np.eye(len(whole))
+    beyond = whole @ (one - (mean.T * each.sum(0)) @ mean @ whole)
+    return rows @ np.linalg.solve(one + basis.T @ Xi @ basis @ beyond, basis.T)

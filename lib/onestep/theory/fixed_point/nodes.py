@@ -1,0 +1,158 @@
+"""The equivalent features on nodes of the inputs and of the hidden units, and the state of the fixed point on them.
+
+Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from ...problem import Problem
+from .. import quadrature
+from .first_batch import FirstBatch
+from .units import Units, units
+
+# Of σ's root mean square: directions of m_k kept, the others being noise. N weighs the square of those of degree 0.
+_SMALLEST = (1e-6, 1e-4, 1e-4, 1e-4)
+ISOTROPIC = [0, 2, 3]  # degrees of which the first batch knows no direction
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The leading modes of one m_k, or of several: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
+
+    c : (…, U, R).  rows : (…, Z, R), orthonormal under p_μ.
+    """
+
+    c: np.ndarray
+    rows: np.ndarray
+
+    @cached_property
+    def units(self):
+        """c_r c_s, (…, U, R²): Σ_u w_u c_uc_uᵀ and c_uᵀ F c_u become products with a matrix."""
+        return _products(self.c)
+
+    @cached_property
+    def nodes(self):
+        """rows_r rows_s, (…, Z, R²)."""
+        return _products(self.rows)
+
+
+def _products(x):
+    return (x[..., :, None] * x[..., None, :]).reshape(*x.shape[:-1], -1)
+
+
+def modes(m, pz, pu, smallest):
+    """`Modes` of m (U, Z) under the weights pz (Z,) and pu (U,) whose root mean square is at least `smallest`."""
+    _, size, right = np.linalg.svd((m * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
+    keep = size > smallest
+    c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
+    rows = m.T @ (right[keep].T * np.sqrt(pu)[:, None] / size[keep])
+    return Modes(c, rows)
+
+
+@dataclass(frozen=True)
+class Features:
+    """The equivalent features of one problem at one step size.
+
+    z, chi, pz : (Z,) nodes μ of the inputs and their weights.  m : (4, U, Z) m_0 … m_3.  noise : (U, Z), rest of E σ².
+    label : (4, Z) of the teacher along ζ, given μ.  unseen : (Z,) rest of E σ⋆², plus σ_ε².  modes : of m_0 … m_3.
+    """
+
+    p: Problem
+    batch: FirstBatch
+    units: Units
+    z: np.ndarray
+    chi: np.ndarray
+    pz: np.ndarray
+    m: np.ndarray
+    noise: np.ndarray
+    label: np.ndarray
+    unseen: np.ndarray
+    modes: tuple
+
+    @cached_property
+    def isotropic(self):
+        """The `Modes` of degrees `ISOTROPIC` in one, with modes that are 0 up to one number R; its arrays (3, …)."""
+        parts = [self.modes[k] for k in ISOTROPIC]
+        most = max(part.c.shape[1] for part in parts)
+        c, rows = (np.zeros((len(parts), size, most)) for size in (self.units.chance.size, self.z.size))
+        for k, part in enumerate(parts):
+            R = part.c.shape[1]
+            c[k, :, :R], rows[k, :, :R] = part.c, part.rows
+        return Modes(c, rows)
+
+    @cached_property
+    def left(self):
+        """(Z, R), the orthonormal modes of √p_μ m_1."""
+        return np.sqrt(self.pz)[:, None] * self.modes[1].rows
+
+    @cached_property
+    def dimensions(self):
+        """D_0 … D_3 of the inputs orthogonal to β̂."""
+        return quadrature.dimensions(float(self.p.d - 1))
+
+    @cached_property
+    def scale(self):
+        """Factors on a packed state: the roots of the nodes' weights on log κ and log q, 1 on S."""
+        self_energy = np.ones(4 * self.modes[1].c.shape[1] ** 2)
+        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), self_energy])
+
+    def start(self, solution=None):
+        """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
+        if solution is None or solution.kappa.size != self.z.size or solution.q.size != self.units.chance.size:
+            return np.zeros(self.scale.size)
+        carry = np.kron(np.eye(2), self.left.T @ solution.left)
+        self_energy = (carry @ solution.S @ carry.T).ravel()
+        return self.scale * np.concatenate([np.log(solution.kappa), np.log(solution.q), self_energy])
+
+    def solution(self, state):
+        """The `Solution` that a packed state stands for."""
+        Z, U = self.z.size, self.units.chance.size
+        x = state / self.scale
+        S = x[Z + U :].reshape(2 * (2 * self.modes[1].c.shape[1],))
+        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.left)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """kappa : (Z,) leverages.  q : (U,) susceptibilities.  S : (m, m) self-energy in the modes left (Z, R)."""
+
+    kappa: np.ndarray
+    q: np.ndarray
+    S: np.ndarray
+    left: np.ndarray
+
+
+def features(p: Problem, eta, batch, values, step_noise, order):
+    """`Features` after a step eta on a `FirstBatch`; values, step_noise : as for `units`.  order : nodes of z."""
+    strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
+    hidden = units(p, eta, batch, values, step_noise, order, strip)
+    z, pz = quadrature.graded(order, strip)
+    chi, pc = quadrature.length(p.d - 1)
+    z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
+    m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)
+    label, unseen = quadrature.expand(p.target, batch.cosine[0] * z, batch.away * chi, p.d - 1)
+    size = sqrt(p.student.second_moment)
+    parts = tuple(modes(part, pz, hidden.chance, least * size) for part, least in zip(m, _SMALLEST, strict=True))
+    noise = noise + sum((part - kept.c @ kept.rows.T) ** 2 for part, kept in zip(m, parts, strict=True))
+    return Features(p, batch, hidden, z, chi, pz, m, noise, label, unseen + p.noise**2, parts)
+
+
+def fluctuation(f: Features, now: Solution):
+    """What the theory leaves out, as two numbers of order 1/n: relative variances of 1/q and of κ.
+
+    Both are sums over samples or units, for which the theory has their means. They vary with the tails of single
+    entries σ(ω_iᵀx_μ), beyond what is linear at their nodes (relative to 1/q, and to 1 + κ), and with the draw of the
+    terms: that part is one over the number of units, or samples, that carry the sum.
+    """
+    n, N, chance = f.p.n, f.p.N, f.units.chance
+    heavy = quadrature.tail(f.p.student, f.units.spike[:, None] * f.z, f.units.length[:, None] * f.chi, f.p.d - 1)
+    entries = (chance * now.q**2) @ heavy @ (f.pz / (1 + now.kappa) ** 2) / n
+    over_units = chance @ now.q**-2 / (chance @ (1 / now.q)) ** 2 / N
+    over_samples = f.pz @ now.kappa**2 / (f.pz @ now.kappa) ** 2 / n
+    return entries + over_units, N / n * entries + over_samples

@@ -1,0 +1,184 @@
+"""Solving the fixed point: quadrature fine enough, Anderson iteration, and the losses from one implicit derivative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import factorial, sqrt
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from ... import checks
+from ...hermite import Polynomial
+from ...problem import Problem, as_problem
+from .. import quadrature
+from ..random_features import IMAGINARY
+from . import equations
+from .first_batch import FirstBatch, first_batch
+from .nodes import features as equivalent_features
+from .nodes import fluctuation
+from .units import STEP_NOISE
+
+_TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
+# Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
+_QUADRATURE = 1e-4
+_ORDERS = (12, 18, 27, 40, 60, 90, 135)
+HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
+WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
+FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
+
+
+def family(p, *, step_noise="correlated", order=_ORDERS[0]):
+    """The `Family` of equivalent features of p on `order` quadrature nodes; the other arguments as for `losses`."""
+    values = as_problem(p).readout_values
+    checks.choice("step_noise", step_noise, STEP_NOISE)
+    if p.student.coefficients(1)[1] == 0:
+        raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
+    if p.d < FEWEST:
+        raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
+    if p.N > WIDEST:
+        raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
+    return Family(p, values, first_batch(p, p.step_phi, order), step_noise, order)
+
+
+def resolved(p, eta, step_noise="correlated"):
+    """The coarsest quadrature whose losses at the largest step agree with the next one's, and the solution there."""
+    last = None
+    for order in _ORDERS:
+        finer = family(p, step_noise=step_noise, order=order)
+        weight = eta * finer.strength
+        if weight > HEAVIEST:
+            raise ValueError(
+                f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
+                f"{HEAVIEST}, here for eta <= {eta * HEAVIEST / weight:.4g} (√n = {sqrt(p.n):.4g})"
+            )
+        now = finer.evaluate(eta)
+        if last is not None:
+            change = np.max(np.abs(now[0][:2] / last[1][0][:2] - 1))
+            if change < _QUADRATURE:
+                return last
+        last = finer, now
+    raise ArithmeticError(
+        f"the losses at eta = {eta:g} still change by {change:.1e}, more than {_QUADRATURE:g}, at {order} quadrature "
+        f"nodes; a smaller eta (√n is {sqrt(p.n):.4g}) or larger n and N need fewer: {p}"
+    )
+
+
+@dataclass(frozen=True)
+class Family:
+    """Equivalent features of one problem at every step size, on the same nodes.
+
+    values : equally likely values of √N a_i, or None for a Gaussian readout.  batch : the mean first batch.
+    """
+
+    p: Problem
+    values: np.ndarray | None
+    batch: FirstBatch
+    step_noise: str
+    order: int
+
+    @property
+    def strength(self):
+        """Root mean square over units of the spike u, over η."""
+        return abs(self.p.student.linear) * sqrt(self.batch.D / self.p.N)
+
+    def features(self, eta):
+        """`nodes.Features` at step eta."""
+        return equivalent_features(self.p, eta, self.batch, self.values, self.step_noise, self.order)
+
+    def evaluate(self, eta, solution=None):
+        """((train, test, residual, fluctuations), solution) at step eta, from the solution at another step if given."""
+        features = self.features(eta)
+        state, residual = self.solve(features, eta, solution)
+        found = features.solution(state)
+        units, samples = fluctuation(features, found)
+        return np.array([*losses_at(features, state), residual, samples, units + samples]), found
+
+    def both(self, eta, solution=None):
+        """(train, test) at step eta alone."""
+        features = self.features(eta)
+        return losses_at(features, self.solve(features, eta, solution)[0])
+
+    def solve(self, features, eta, solution=None):
+        """(packed state, residual): from `solution`, else cold, else from η = 0 (`lowered`), halving failing steps."""
+        for start in (solution, None) if solution is not None else (None,):
+            state, residual = iterate(features, start)
+            if residual < _TOLERANCE:
+                return state, residual
+        reached, attempt, start = 0.0, 0.0, None
+        for _ in range(40):
+            here = features if attempt == eta else self.features(attempt)
+            state, residual = iterate(here, start)
+            if attempt == 0 and not residual < _TOLERANCE:
+                state, residual = self.lowered(here)
+            if residual < _TOLERANCE and attempt == eta:
+                return state, residual
+            if residual < _TOLERANCE:
+                reached, start = attempt, here.solution(state)
+                attempt = eta
+            else:
+                attempt = (reached + attempt) / 2
+        raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} (residual {residual:.1e}): {self.p}")
+
+    def lowered(self, features):
+        """(packed state, residual) of features at no step, from the solution at larger ridges where that converges."""
+        state, residual = features.start(), np.inf
+        for factor in (1.5, 5.0, 20.0):
+            easier = replace(self, p=self.p.replace(ridge=factor * self.p.ridge)).features(0.0)
+            near, residual = iterate(easier)
+            if residual < _TOLERANCE:
+                state, residual = iterate(features, easier.solution(near))
+            if residual < _TOLERANCE:
+                break
+        return state, residual
+
+
+def losses_at(features, state):
+    """L_tr, and L_te from one derivative of it.
+
+    The test error of node z is e_z = ((1 + κ_z)²/p_z) ∂L_tr/∂ω_z (leave-one-out), so L_te = Σ p_z e_z is the derivative
+    of L_tr in the single direction ω̇ = (1 + κ)²; the fixed point answers it through one linear solve.
+    """
+    omega_dot = 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
+
+    def tangent(dx):
+        return dx - equations.update(features, state + 1j * IMAGINARY * dx, 1.0).imag / IMAGINARY
+
+    forcing = equations.update(features, state, 1 + omega_dot).imag / IMAGINARY
+    operator = LinearOperator((state.size, state.size), tangent, dtype=float)
+    response, failed = gmres(operator, forcing, rtol=1e-5, restart=100, maxiter=3)
+    if failed:
+        raise ArithmeticError(f"the linear response of the fixed point did not converge: {features.p}")
+    moved = equations.training_loss(features, state + 1j * IMAGINARY * response, 1 + omega_dot)
+    return moved.real, moved.imag / IMAGINARY
+
+
+def learned_at(features, state, degree):
+    """b_degree of the fit on the equivalent features: what y has of H_degree less what the residual keeps of it."""
+    p, batch = features.p, features.batch
+    function = Polynomial(np.eye(degree + 1)[degree])
+    tilt, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
+    weight = 0.5j * IMAGINARY * (1 + features.solution(state).kappa)
+    moved = replace(features, label=features.label + weight * tilt)
+    residual = equations.training_loss(moved, state, 1.0).imag / IMAGINARY
+    return (np.sum(features.label * tilt, axis=0) @ features.pz - residual) / factorial(degree)
+
+
+def iterate(features, solution=None, memory=8, limit=300):
+    """Anderson iteration of the fixed-point map from `solution`; returns the packed state and its residual."""
+    x, past = features.start(solution), []
+    for _ in range(limit):
+        try:
+            with np.errstate(all="ignore"):
+                step = equations.update(features, x, 1.0) - x
+        except np.linalg.LinAlgError:
+            return x, np.inf
+        residual = np.max(np.abs(step))
+        if not np.isfinite(residual) or residual < _TOLERANCE:
+            break
+        past = [*past[-memory:], (x, step)]
+        x = x + step
+        if len(past) > 3:
+            dx, ds = (np.diff(np.array(column), axis=0).T for column in zip(*past, strict=True))
+            x = x - (dx + ds) @ np.linalg.lstsq(ds, step, rcond=1e-12)[0]
+    return x, residual

@@ -145,16 +145,6 @@ def parity(p, rng):
     return abs(b[2] / b[1]), 1e-6
 
 
-def unlearnable_teacher(p, rng):
-    """Without a step a part of the teacher that features cannot learn, H_4, is noise of the same power."""
-    p = p.replace(d=max(p.d, 40))
-    c = np.append(p.teacher, 0.3 / np.sqrt(24))
-    noise = float(np.sqrt(p.noise**2 + 0.09))
-    return relative(
-        theory.losses(p.replace(teacher=tuple(c)), 0.0), theory.losses(p.replace(noise=noise), 0.0)
-    ), 0.5 / p.d
-
-
 PROPERTIES = (
     direction_of_the_first_batch,
     invariant_formula,
@@ -163,7 +153,6 @@ PROPERTIES = (
     scale_of_the_labels,
     bounds,
     parity,
-    unlearnable_teacher,
 )
 
 

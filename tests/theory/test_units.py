@@ -199,3 +199,10 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     predicted = [0.0, units.chance @ units.length**2, units.chance @ (units.length**2 * a)]
     assert np.all(np.abs(mean - predicted) < 4 * se + [2e-3, 2e-3, 2e-3]), (mean, predicted, se)
+
+
+def test_lengths_stay_positive_at_few_inputs_after_a_large_step():
+    p = Problem(39, 26, 27, 0.125, "tilted_sin", (0.0, 1.0, 0.6, 0.67), 0.34)
+    _, units = law_of_units(p, 3 * np.sqrt(p.n))
+    assert np.all(units.length > 0)
+    assert np.all(theory.losses(p, [1.0, 3.0]).test > p.noise**2)

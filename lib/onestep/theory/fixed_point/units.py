@@ -131,11 +131,9 @@ def on_nodes(law: Rows, batch, d):
     e, chance_e = quadrature.coordinate(d, _SPIKES)
     e = e[:, None, None]
     L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.spread, _NONE))  # (2, A)
-    across = law.square - law.along / d
+    across = law.square * remainder(law.along / law.square / d)
     c = law.spread / law.square**2 / (d - 1) + law.fall / across / d
-    drop = c * (e**2 - 1)
-    shape = np.where(drop < 0.5, 1 - drop, 0.25 / np.maximum(drop, 0.5))  # r² stays positive at very few inputs
-    shape = shape * np.exp(law.tilt / law.square * e / sqrt(d))
+    shape = remainder(c * (e**2 - 1)) * np.exp(law.tilt / law.square * e / sqrt(d))
     length = L * np.sqrt(across * shape / np.einsum("e,eha->ha", chance_e, shape))
     spike = law.spike * (1 + law.follow * (L**2 - 1)) + L * np.sqrt(law.along / d) * e
     every = np.tile(np.arange(law.a.size), 2 * e.size)
@@ -148,6 +146,11 @@ def on_nodes(law: Rows, batch, d):
         along=(batch.onto_hat @ law.mix)[every],
         readouts=law.a.size,
     )
+
+
+def remainder(x):
+    """1 - x, continued smoothly from x = 1/2 on so that it stays positive, as few inputs after a large step need."""
+    return np.where(x < 0.5, 1 - x, 0.25 / np.maximum(x, 0.5))
 
 
 class LengthLaw(NamedTuple):

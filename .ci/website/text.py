@@ -35,8 +35,9 @@ def linked(text, names):
 
 
 def pages(text):
-    """Markdown whose links to notebooks and to the tables in `figures/` lead to their pages."""
+    """Markdown whose links to notebooks, to `docs/` and to the tables in `figures/` lead to their pages."""
     text = re.sub(r"(\]\([^)\s]*)\.ipynb(?=[)#])", r"\1.md", text)
+    text = re.sub(r"\]\((?:\.\./)?docs/(\w[\w-]*\.md)(?=[)#])", r"](/\1", text)
     return re.sub(r"\]\(figures/(\w+)\.md\)", lambda match: f"](/{_TABLES.get(match[1], match[1])}.md)", text)
 
 

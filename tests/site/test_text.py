@@ -38,6 +38,7 @@ def test_mentions_become_links(written, expected):
 def test_links_to_notebooks_lead_to_pages():
     written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](figures/README.md) [d](figures/seeds.md) `x.ipynb`"
     assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) [d](/seeds.md) `x.ipynb`"
+    assert text.pages("[t](../docs/theory.md#x) [u](docs/zhou-ge.md)") == "[t](/theory.md#x) [u](/zhou-ge.md)"
 
 
 def test_tables_that_the_readme_links_to_have_a_page():

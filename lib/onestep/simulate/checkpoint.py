@@ -1,6 +1,6 @@
 """Finished replicates kept on disk, so that a long run that is killed loses only those under way.
 
-$ONESTEP_KEEP names the folder, and $ONESTEP_KEEP_KEY whatever decides the results of the run: a digest of its code, its
+ONESTEP_KEEP names the folder, and ONESTEP_KEEP_KEY whatever decides the results of the run: a digest of its code, its
 parameters and the sources of the library. The same code makes the same calls in the same order, so that a replicate is
 known by that key, the number of the call and its own number. A damaged or foreign file is computed anew.
 """

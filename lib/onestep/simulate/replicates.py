@@ -40,7 +40,7 @@ def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
     executor : any `concurrent.futures.Executor` to run them on: processes, MPI's, a cluster's. Without one, and with
         $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster.
 
-    Finished replicates are kept where $ONESTEP_KEEP and $ONESTEP_KEEP_KEY say so (`checkpoint`).
+    Finished replicates are kept where ONESTEP_KEEP and ONESTEP_KEEP_KEY say so (`checkpoint`).
 
     Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn), and
     ConnectionError when the scheduler is lost on the way.

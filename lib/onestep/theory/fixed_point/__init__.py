@@ -7,16 +7,15 @@ degree_one   the linear problem with the first batch eliminated, eq. (22) to (33
 equations    κ, q and the traces in one map, eq. (19) to (21) and (27); the training loss in blocks, eq. (35) and (36)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (37) to (40)
 
-| symbol | name in code | |
-| --- | --- | --- |
-| κ_μ, q_u | `Solution.kappa`, `Solution.q` | leverage ratio h/(1 - h) of a sample; resolvent's diagonal at a unit |
-| S | `Solution.S` | self-energy of the pencil |
-| g_μ | `Pencil.g` | weight p_μ/(1 + κ_μ) of a node |
-| m_k(u, μ) | `Features.m`, `Features.modes` | feature of degree k, and its leading modes |
-| Q_0⁻¹, G, Ỹ | `Pencil.Q0_inverse`, `.G`, `.Y_tilde` | pencil, its deterministic equivalent, dressed weights |
-| R_ab, V_a | `Directions.R`, `.V` | forms of T along known directions, β̂ projected out |
-| Ξ | `Xi` | what other directions show of β̂ᵀω |
-| u, t, v | `mean`, `t`, `v` in `units` | spike, weight of M, weight of C |
+Symbols of the document and where they are in the code:
+
+- κ_μ, q_u: `Solution.kappa`, `Solution.q`: leverage ratio h/(1 - h) of a sample, diagonal of the resolvent at a unit
+- S: `Solution.S`: self-energy of the pencil
+- g_μ: `Pencil.g`: weight p_μ/(1 + κ_μ) of a node
+- m_k(u, μ): `Features.m`, `Features.modes`: feature of degree k, and its leading modes
+- Q_0⁻¹, G, Ỹ: `Pencil.Q0_inverse`, `.G`, `.Y_tilde`: the pencil, its deterministic equivalent, dressed weights
+- R_ab, V_a, Ξ: `Directions.R`, `.V`, `Xi`: forms of T along known directions without β̂, and of β̂
+- u, t, v: `mean`, `t`, `v` in `units`: spike, weight of M, weight of C
 """
 
 from . import degree_one, equations, first_batch, nodes, solver, units

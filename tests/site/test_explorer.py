@@ -14,7 +14,7 @@ from website import explorer
 PAGE = Path(__file__).parents[2] / "docs/explorer.md"
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", explorer.ACTIVATIONS)
 def test_the_series_give_coefficients_at_every_scale(name):
     found, f = explorer.activation(name), NAMED[name]
     R = np.geomspace(1, 6, 50)
@@ -50,7 +50,7 @@ def test_what_is_known_is_not_computed_again(tmp_path, monkeypatch):
     first = explorer.data()
     assert explorer.data() == first
     assert len(made) == len(explorer.SUGGESTIONS)
-    assert set(json.loads(first["page"])["activations"]) == set(NAMED)
+    assert set(json.loads(first["page"])["activations"]) == set(explorer.ACTIVATIONS)
     explorer.CACHE.write_text(json.dumps(first | {"key": "another"}), encoding="utf-8")
     explorer.data()
     assert len(made) == 2 * len(explorer.SUGGESTIONS)

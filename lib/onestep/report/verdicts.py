@@ -11,7 +11,7 @@ import json
 import math
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from .. import estimates
 from ..estimates import Estimate
@@ -293,8 +293,8 @@ def _binomial(rate, successes):
     """A row's cells for a claim on a chance of success, with Clopper and Pearson's lower and upper bound."""
     successes = np.asarray(successes, bool)
     count, trials = int(successes.sum()), successes.size
-    lower = stats.beta.ppf(LEVEL, count, trials - count + 1) if count else 0.0
-    upper = stats.beta.isf(LEVEL, count + 1, trials - count) if count < trials else 1.0
+    lower = special.betaincinv(count, trials - count + 1, LEVEL) if count else 0.0
+    upper = special.betainccinv(count + 1, trials - count, LEVEL) if count < trials else 1.0
     row = {"claimed": f"≥ {rate:g}", "measured": f"{count} of {trials}", "tolerance": "exact binomial"}
     return row, lower, upper
 

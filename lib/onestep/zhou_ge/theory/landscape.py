@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import comb
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 from ...checks import number, whole
 from ..relu import Population, kernel, kernel_parts, network, polar
@@ -318,5 +319,5 @@ def enough_signs(teacher, m):
     """
     positive = int(np.sum(teacher.weights > 0))
     negative = teacher.r - positive
-    law = stats.binom(whole("m", m, 1), 0.5)
-    return float(law.cdf(m - negative) - law.cdf(positive - 1))
+    ways = sum(comb(m, count) for count in range(positive, whole("m", m, 1) - negative + 1))
+    return ways / 2**m

@@ -151,7 +151,7 @@ papermill_engines.register(_Engine.name, _Engine)
 
 
 class _Meter:
-    """Samples memory and CPU time of a kernel and its workers while it runs, and ends them if asked to stop."""
+    """Samples memory and CPU time of a kernel while it runs, and ends it if asked to stop."""
 
     def __init__(self, stop):
         self.peak, self.cpu, self._process, self._stop = 0, 0.0, None, stop
@@ -174,11 +174,10 @@ class _Meter:
                 os.killpg(self._process.pid, signal.SIGKILL)  # a kernel leads a process group of its own
                 return
             try:
-                family = [self._process, *self._process.children(recursive=True)]
-                self.peak = max(self.peak, sum(process.memory_info().rss for process in family))
-                self.cpu = max(self.cpu, sum(sum(process.cpu_times()[:4]) for process in family))
+                self.peak = max(self.peak, self._process.memory_info().rss)
+                self.cpu = sum(self._process.cpu_times()[:2])
             except psutil.NoSuchProcess:
-                continue  # a worker ended between the two lines above
+                return
 
 
 def _environment(folder, figures, known):

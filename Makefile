@@ -38,9 +38,9 @@ venv:
 figures: venv
 	@$(PY) -m runner --preset "$(PRESET)" $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(NB)
 
-# loadfile keeps the cells of a notebook together and in order
+# loadfile keeps the cells of a notebook together and in order; files go to the two processes as conftest.py sorts them
 test: venv
-	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile -q
+	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n 2 --dist loadfile --no-loadscope-reorder -q
 
 unit: venv
 	@$(PY) -m pytest tests --ignore tests/runner --ignore tests/repository --ignore tests/site --ignore tests/test_agreement.py \

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from runner.comparison import same_text
+from runner.project import ROOT, Project
 
 
 class NumericText(str):
@@ -30,6 +31,12 @@ def pytest_configure(config):
     os.environ["IPYTHONDIR"] = str(Path(config.scratch, "ipython"))
     if getattr(config.option, "nbval", False):
         _prepare_nbval(config)
+
+
+def pytest_collection_modifyitems(items):
+    """Notebooks first, the longest at the head: started last, one of them would run alone at the end."""
+    project = Project(ROOT)
+    items.sort(key=lambda item: -project.seconds("default", item.path.stem))
 
 
 def pytest_unconfigure(config):

@@ -1,4 +1,4 @@
-"""`python benchmarks/allocation.py`: what each notebook costs and resolves, written to benchmarks/allocation.md.
+"""`python benchmarks/allocation.py`: what each notebook costs and each headline row resolves, as allocation.md.
 
 CPU seconds are those of the last `make figures` here, budgets those of notebooks/presets.toml, and resolutions those of
 the committed ledgers.
@@ -28,13 +28,14 @@ HEAD = [
     "median with one CPU minute more",
     "CPU s for 5 % in the worst row",
 ]
+ROW_HEAD = ["notebook", "headline row", "resolution", "CPU s of its notebook"]
 MINUTE, AIM = 60.0, 0.05
 
 
 def resolutions(book):
-    """Resolutions of a ledger's headline rows that compare measured with claimed."""
+    """Resolutions of a ledger's headline rows that compare measured with claimed, by quantity."""
     rows = [row for row in book["rows"] if row["headline"] and row["kind"] == "agreement"]
-    return np.array([row["resolution"] for row in rows if row["resolution"]])
+    return {row["quantity"]: row["resolution"] for row in rows if row["resolution"]}
 
 
 def line(name, budget, seconds, found):
@@ -57,19 +58,31 @@ def line(name, budget, seconds, found):
 
 
 def table(project):
-    """The lines, and all headline resolutions; a notebook that has not run here is left out."""
+    """The lines of both tables, and all headline resolutions.
+
+    Raises
+    ------
+    FileNotFoundError
+        Some notebook has not run in this folder, or has no ledger.
+    """
     path = project.build / "manifest" / "default.json"
     costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known = {book["notebook"]: resolutions(book) for book in ledgers(project.root / "figures")}
-    names = [book.name for book in project.notebooks() if book.name in costs and book.name in known]
-    lines = [line(name, project.seconds("default", name), costs[name]["cpu"], known[name]) for name in names]
-    return lines, np.concatenate([known[name] for name in names] or [np.zeros(0)])
+    names = [book.name for book in project.notebooks()]
+    if missing := [name for name in names if name not in costs or name not in known]:
+        raise FileNotFoundError(f"not run in this folder: {', '.join(missing)}; `make figures` runs them")
+    lines, rows = [], []
+    for name in names:
+        cpu = costs[name]["cpu"]
+        lines.append(line(name, project.seconds("default", name), cpu, np.array(list(known[name].values()))))
+        rows += [[name, quantity, percent(share), f"{cpu:.0f}"] for quantity, share in known[name].items()]
+    return lines, rows, np.array([share for name in names for share in known[name].values()])
 
 
-def page(lines, found):
-    """The text of allocation.md."""
+def page(lines, rows, found):
+    """The text of allocation.md: a table of notebooks, and one of headline rows."""
     budget, seconds = (sum(float(each[column]) for each in lines) for column in (1, 2))
-    median, worst = (np.median(found), np.max(found)) if found.size else (math.nan, math.nan)
+    median, worst = np.median(found), np.max(found)
     more = median * math.sqrt(seconds / (seconds + MINUTE))
     return f"""# What a minute of the set buys
 
@@ -84,6 +97,10 @@ Measured on {date.today().isoformat()}: {len(lines)} notebooks, {seconds:.0f} CP
 One more CPU minute, spread over all of them, would make the median {percent(more)}.
 
 {markdown_table(HEAD, lines)}
+
+## Headline rows
+
+{markdown_table(ROW_HEAD, rows)}
 """
 
 
@@ -92,7 +109,11 @@ def percent(share):
 
 
 def main(folder=HERE, root=HERE.parent):
-    text = page(*table(Project(root)))
+    try:
+        text = page(*table(Project(root)))
+    except FileNotFoundError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     print(text)
     write_atomically(folder / "allocation.md", text.encode())
     return 0

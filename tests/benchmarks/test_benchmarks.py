@@ -99,9 +99,27 @@ def test_the_runner_s_share_is_told_where_it_is_on_record(tmp_path):
 def test_the_allocation_tells_what_a_minute_buys():
     name, *numbers = allocation.line("a", 50.0, 60.0, np.array([0.02, 0.04, 0.1]))
     assert numbers == ["50", "60", "3", "4 %", "10 %", "2.8 %", "240"]
-    text = allocation.page([[name, *numbers]], np.array([0.02, 0.04, 0.1]))
+    text = allocation.page([[name, *numbers]], [["a", "gain", "4 %", "60"]], np.array([0.02, 0.04, 0.1]))
+    assert "| a | gain | 4 % | 60 |" in text
     assert "1 notebooks, 60 CPU s of a budget of 50" in text
     assert "3 headline rows, median resolution 4 %, worst 10 %" in text
+
+
+def test_the_allocation_is_of_the_whole_set(tmp_path, capsys):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "07_sample.ipynb").write_text("{}")
+    assert allocation.main(tmp_path, tmp_path) == 2
+    assert "not run in this folder: 07_sample" in capsys.readouterr().err
+    (tmp_path / "build" / "manifest").mkdir(parents=True)
+    (tmp_path / "build" / "manifest" / "default.json").write_text('{"07_sample": {"cpu": 12.0}}')
+    (tmp_path / "figures").mkdir()
+    row = {"quantity": "gain", "headline": True, "kind": "agreement", "resolution": 0.03}
+    ledger = {"notebook": "07_sample", "rows": [row, {**row, "quantity": "loss", "headline": False}]}
+    (tmp_path / "figures" / "07_sample.json").write_text(json.dumps(ledger))
+    assert allocation.main(tmp_path, tmp_path) == 0
+    text = (tmp_path / "allocation.md").read_text(encoding="utf-8")
+    assert "| 07_sample | gain | 3 % | 12 |" in text
+    assert "loss" not in text
 
 
 def test_no_notebook_takes_more_than_its_budget():

@@ -31,9 +31,9 @@ def descent(share):
 
     def reach(method):
         limit = 1
-        while (end := threestage.descend(system, a, W, 3e-3, method, limit)).loss > goal:
+        while (end := threestage.descend(system, a, W, 3e-3, method=method, limit=limit)).loss > goal:
             limit *= 2
-        return end, timed(lambda: threestage.descend(system, a, W, 3e-3, method, limit))[0]
+        return end, timed(lambda: threestage.descend(system, a, W, 3e-3, method=method, limit=limit))[0]
 
     (fast, ours), (slow, theirs) = map(reach, threestage.METHODS)
     what = f"stage 3 at λ = 0.003 to within {100 * share:g} % of the least loss, {fast.evaluations} gradients"

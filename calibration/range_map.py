@@ -129,7 +129,7 @@ def simulated(number):
     p, eta = problem(number)
     cost = 6 * p.n * p.d * p.N + 10 * p.d * p.N**2 + 3 * min(p.n, p.N) ** 2 * max(p.n, p.N) + 40 * (p.n + p.N) * p.N
     trials = int(np.clip((3e9 if number < SMALL else 4e10) / cost, 40, 400))
-    found = simulate.losses(p, eta, trials, seed=(1717, number), redraws=8, jobs=1).mean
+    found = simulate.losses(p, eta, trials=trials, seed=(1717, number), redraws=8, jobs=1).mean
     values = np.transpose([found.train.value, found.train.se, found.test.value, found.test.se])
     return [{"trials": trials, **{name: f"{x:.5g}" for name, x in zip(MEASURED, row, strict=True)}} for row in values]
 

@@ -122,7 +122,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         for n in sizes:
             bias = sum(30.0 * n**-p for p in powers)
             parts.append(estimates.mean(2.0 + bias + 0.3 * rng.standard_normal(25)))
-        found = estimates.limit(sizes, parts, powers)
+        found = estimates.limit(sizes, parts, powers=powers)
         z.append((found.value - 2.0) / found.se)
     assert abs(np.mean(z)) < 0.2
     assert 0.75 < np.std(z) < 1.15  # Birge's ratio can only widen the error
@@ -143,8 +143,8 @@ def test_two_sizes_give_the_usual_extrapolation():
         (lambda: estimates.crossing([1, 2], [0.6, 0.9], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([1, 2], [0.1, 0.2], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([2, 1], [0.1, 0.9], 0.5), "increasing"),
-        (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], 2), "no minimum"),
-        (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], 2), "no minimum"),
+        (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], degree=2), "no minimum"),
+        (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], degree=2), "no minimum"),
         (lambda: estimates.threshold([1, 2], [[True, True]]), "success rates"),
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
         (lambda: estimates.mean([1.0]), "at least two finite numbers"),
@@ -166,7 +166,7 @@ def test_exponent_of_replicates_covers_the_truth(moment):
     for trial in range(300):
         rng = key(3, trial)
         samples = [v**0.7 * np.exp(_noise(rng, k, v, moment)) for v, k in zip(x, counts, strict=True)]
-        found = estimates.exponent(x, samples, moment)
+        found = estimates.exponent(x, samples, moment=moment)
         z.append((found.value - 0.7) / found.se)
     assert abs(np.mean(z)) < 0.2
     assert 0.75 < np.std(z) < 1.1  # Birge's ratio can only widen the error

@@ -17,7 +17,7 @@ def test_it_holds_what_theory_and_simulation_say(found):
     assert isinstance(found, Study)
     best = found.best_step
     np.testing.assert_allclose(found.eta, sorted([0.0, *STEPS, best.eta]))
-    predicted, simulated = theory.losses(P, found.eta), simulate.losses(P, found.eta, 40, 3)
+    predicted, simulated = theory.losses(P, found.eta), simulate.losses(P, found.eta, trials=40, seed=3)
     for what in ("train", "test"):
         np.testing.assert_allclose(getattr(found.predicted, what), getattr(predicted, what), rtol=1e-3)
         np.testing.assert_array_equal(getattr(found.simulated, what).value, getattr(simulated.mean, what).value)
@@ -135,7 +135,7 @@ def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
     assert found.own_labels
     assert found.simulated.accuracy.shape == (4, 2)
     assert np.all((found.simulated.accuracy > 0.5) & (found.simulated.accuracy <= 1))
-    again = simulate.losses(p, [0.0, 2.0], 4, 0, test_size=100, data=data)
+    again = simulate.losses(p, [0.0, 2.0], trials=4, seed=0, test_size=100, data=data)
     np.testing.assert_array_equal(found.simulated.test, again.test)
     assert "accuracy" in str(found)
     found.save(tmp_path)

@@ -37,7 +37,7 @@ def main(arguments=None):
             initial_output=options.initial_output,
         )
         tell = partial(print, file=sys.stderr, flush=True)
-        found = study(p, options.eta, options.trials, options.seed, options.jobs, tell, data=data)
+        found = study(p, options.eta, trials=options.trials, seed=options.seed, jobs=options.jobs, tell=tell, data=data)
         print(found)
         if options.save:
             found.save(options.save)

@@ -102,7 +102,7 @@ def controlled(samples, controls) -> Estimate:
     return Estimate(fit[0].reshape(shape)[()], np.sqrt(variance).reshape(shape)[()], np.full(shape, dof)[()])
 
 
-def limit(sizes, parts, powers=(1,)) -> Estimate:
+def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     """The limit n → ∞ of independent estimates at several n whose bias is a sum of n^-p over `powers`.
 
     sizes : (k,) values of n, increasing.   parts : k Estimates of one shape, k > len(powers).
@@ -168,7 +168,7 @@ def crossings(x, excess):
     return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
 
 
-def minimum(x, y, degree=3):
+def minimum(x, y, *, degree=3):
     """Where a curve is least: the minimum of the polynomial in log x that fits it best.
 
     x : (k,) increasing, > 0.   y : (k,), k > degree.   Raises ValueError for a fit without a minimum between the ends.
@@ -187,12 +187,12 @@ def minimum(x, y, degree=3):
     return float(np.exp(place))
 
 
-def mean_minimum(x, samples, degree=3) -> Estimate:
+def mean_minimum(x, samples, *, degree=3) -> Estimate:
     """Log of where the mean curve is least, with the jackknife's standard error over trials.
 
     x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   degree, errors : as for `minimum`.
     """
-    return _jackknife(lambda curve: minimum(x, curve, degree), samples)
+    return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
 
 
 def _jackknife(place, samples):
@@ -235,7 +235,7 @@ def power_law(x, log_y) -> Estimate:
     return Estimate(*_weighted(np.column_stack([log_x - log_x.mean(), np.ones(len(x))]), value, error, dof))
 
 
-def exponent(x, samples, moment=0) -> Estimate:
+def exponent(x, samples, *, moment=0) -> Estimate:
     """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law`.
 
     x : (k,) increasing, > 0.   samples : k arrays of positive numbers, at least two in each.

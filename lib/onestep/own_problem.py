@@ -195,7 +195,7 @@ class DataStudy:
         _save(folder, str(self), numbers)
 
 
-def study(p: Problem, eta=None, trials=32, seed=0, jobs=2, tell=None, *, data=None, test_size=None):
+def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
     """Everything this library says about a problem at a handful of steps.
 
     Parameters
@@ -267,7 +267,7 @@ def _on_data(p, eta, trials, seed, jobs, tell, data, test_size):
             )
         test_size = min(left, 1000)
     tell(f"simulating {trials} splits")
-    found = simulate.losses(p, eta, trials, seed, jobs, test_size, data=data)
+    found = simulate.losses(p, eta, trials=trials, seed=seed, jobs=jobs, test_size=test_size, data=data)
     own = simulate.data.labelled(data)
     return DataStudy(p, eta, own, found, None if own else theory.losses(p, eta))
 
@@ -291,14 +291,14 @@ def _part(losses, part):
 
 
 def _sizes(p, eta):
-    values = theory.spectra.feature_spikes(p, eta, 8).value
+    values = theory.spectra.feature_spikes(p, eta, count=8).value
     seen, edges = theory.visible(p, eta), (theory.spectra.features(p, step).edge for step in eta)
     return tuple(value[:count] / edge for value, count, edge in zip(values, seen, edges, strict=True))
 
 
 def _simulated(p, eta, trials, seed, jobs, tell):
     started = time.perf_counter()
-    simulate.losses(p, eta, 1, seed, 1)
+    simulate.losses(p, eta, trials=1, seed=seed, jobs=1)
     seconds = (time.perf_counter() - started) * trials / min(jobs, trials)
     tell(f"simulating {trials} replicates, about {report.digits(max(seconds, 1.0), 1)} s")
-    return simulate.losses(p, eta, trials, seed, jobs).mean
+    return simulate.losses(p, eta, trials=trials, seed=seed, jobs=jobs).mean

@@ -14,7 +14,9 @@ def sgd(now):
 
 def test_inputs_have_the_covariance_and_labels_the_teacher():
     seen = []
-    simulate.covariance.first_stair(P, SPECTRUM, [lambda now: seen.append(now) or sgd(now)], 12, redraws=4, jobs=1)
+    simulate.covariance.first_stair(
+        P, SPECTRUM, [lambda now: seen.append(now) or sgd(now)], trials=12, redraws=4, jobs=1
+    )
     ratio = np.mean([np.mean(now.X**2, axis=0) for now in seen], axis=0) / SPECTRUM
     assert len(seen) == 48 and np.abs(ratio - 1).max() < 0.1
     for now in seen[:4]:
@@ -23,8 +25,8 @@ def test_inputs_have_the_covariance_and_labels_the_teacher():
 
 
 def test_a_flat_spectrum_is_the_first_plateau():
-    run = simulate.covariance.first_stair(P, np.ones(36), [sgd], 60, seed=3, redraws=4)
-    known = simulate.plateaus(P, [0, 1], 60, seed=4, redraws=4)
+    run = simulate.covariance.first_stair(P, np.ones(36), [sgd], trials=60, seed=3, redraws=4)
+    known = simulate.plateaus(P, [0, 1], trials=60, seed=4, redraws=4)
     for one, other in ((run.train, known.train), (run.test, known.test)):
         spread = np.hypot(one.std(0), other.std(0)) / np.sqrt(59)
         assert np.all(np.abs(one.mean(0) - other.mean(0)) < 5 * spread)
@@ -36,7 +38,9 @@ def test_the_test_error_is_that_of_fresh_samples():
     p, kept = P.scaled(80), {}
     s = np.ones(p.d)
     s[: p.d // 2], s[p.d // 2 :] = 1.5, 0.5
-    run = simulate.covariance.first_stair(p, s, [lambda now: kept.setdefault("now", now) and sgd(now)], 1, jobs=1)
+    run = simulate.covariance.first_stair(
+        p, s, [lambda now: kept.setdefault("now", now) and sgd(now)], trials=1, jobs=1
+    )
     now, rng = kept["now"], np.random.default_rng(0)
     unit, b = now.a / np.linalg.norm(now.a), sgd(now)
     X = rng.standard_normal((200_000, p.d)) * np.sqrt(s)
@@ -51,7 +55,7 @@ def test_the_test_error_is_that_of_fresh_samples():
 
 
 def test_each_direction_is_scale_free():
-    run = simulate.covariance.first_stair(P, SPECTRUM, [sgd, lambda now: -7 * sgd(now)], 2)
+    run = simulate.covariance.first_stair(P, SPECTRUM, [sgd, lambda now: -7 * sgd(now)], trials=2)
     assert run.test[:, 1] == pytest.approx(run.test[:, 2], rel=1e-9)
     assert run.cosine[:, 0] == pytest.approx(-run.cosine[:, 1], rel=1e-12)
 
@@ -62,7 +66,7 @@ def test_gain_of_an_own_covariance():
         p,
         SPECTRUM,
         [lambda now: np.linalg.solve(now.X.T @ now.X / p.n + damping * np.eye(p.d), sgd(now))],
-        60,
+        trials=60,
         redraws=4,
     )
     drop = run.test[:, 0] - run.test[:, 1]
@@ -73,4 +77,4 @@ def test_gain_of_an_own_covariance():
 @pytest.mark.parametrize("spectrum", [np.ones(3), np.zeros(36), -np.ones(36), np.full(36, np.inf)])
 def test_bad_spectra_are_named(spectrum):
     with pytest.raises(ValueError, match="spectrum of shape"):
-        simulate.covariance.first_stair(P, spectrum, [sgd], 1)
+        simulate.covariance.first_stair(P, spectrum, [sgd], trials=1)

@@ -196,14 +196,14 @@ def test_bad_input_is_named(call, message):
 
 def test_whitened_components_do_not_hang_on_signs_that_are_left_to_chance(monkeypatch):
     X = np.random.default_rng(5).standard_normal((60, 4)) @ np.diag([1.0, 2.0, 3.0, 4.0])
-    first, usual = whitened(X[:30], X[30:], 3), np.linalg.eigh
+    first, usual = whitened(X[:30], X[30:], keep=3), np.linalg.eigh
 
     def flipped(matrix):
         values, vectors = usual(matrix)
         return values, vectors * [1, -1, -1, 1]
 
     monkeypatch.setattr(np.linalg, "eigh", flipped)
-    np.testing.assert_array_equal(whitened(X[:30], X[30:], 3), first)
+    np.testing.assert_array_equal(whitened(X[:30], X[30:], keep=3), first)
 
 
 def test_prepared_rows_are_centred_or_white():

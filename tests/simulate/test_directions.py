@@ -12,7 +12,7 @@ NO_STAIRCASE = Target({(1, 0, 0): 1.0, (0, 1, 1): 1.0})
 CURVED = (0.0, 1.0, 0.6, 0.4)
 
 
-def direct(target, d, n, N, rng, activation, preprocess):
+def direct(target, d, n, N, rng, *, activation, preprocess):
     """One step in all d coordinates."""
     V = np.linalg.qr(rng.standard_normal((d, target.r)))[0]
     W = rng.standard_normal((N, d))
@@ -34,7 +34,9 @@ def test_one_step_has_the_law_of_the_step_in_all_coordinates(preprocess, d):
     target = Target({**QUADRATIC.terms, (0, 0, 0): 2.0})
 
     def energies(step, branch):
-        cosines = [step(target, d, 60, 8, key(2, branch, t), CURVED, preprocess) for t in range(300)]
+        cosines = [
+            step(target, d, 60, 8, key(2, branch, t), activation=CURVED, preprocess=preprocess) for t in range(300)
+        ]
         return np.mean(np.square(cosines), axis=1)
 
     one, other = energies(simulate.directions.one_step, 0), energies(direct, 1)
@@ -47,7 +49,10 @@ def test_one_step_counts_every_coordinate_outside():
     """In five dimensions one coordinate that is missing, or too many, is a fifth of the squared length."""
     target, options = Target({(1,): 1.0, (2,): 0.5}), (5, 10, 3)
     runs = [
-        [np.mean(step(target, *options, key(12, branch, t), CURVED, False) ** 2) for t in range(1200)]
+        [
+            np.mean(step(target, *options, key(12, branch, t), activation=CURVED, preprocess=False) ** 2)
+            for t in range(1200)
+        ]
         for branch, step in enumerate((simulate.directions.one_step, direct))
     ]
     error = np.sqrt(sum(np.var(run) for run in runs) / 1200)
@@ -76,7 +81,7 @@ def test_fresh_steps_climb_the_staircase_and_only_that():
 def test_neurons_of_either_sign_move_either_way():
     both = simulate.directions.one_step(QUADRATIC, 30, 900, 40, key(9))[:, 0]
     assert 10 < np.sum(both > 0.3) < 30 and 10 < np.sum(both < -0.3) < 30
-    steps = simulate.directions.fresh_steps(QUADRATIC, 30, 900, 40, 1, key(9), "shifted_relu", 10.0)[1, :, 0]
+    steps = simulate.directions.fresh_steps(QUADRATIC, 30, 900, 40, 1, key(9), "shifted_relu", eta=10.0)[1, :, 0]
     assert 10 < np.sum(steps > 0.3) < 30 and 10 < np.sum(steps < -0.3) < 30
 
 
@@ -85,7 +90,8 @@ def test_fresh_steps_first_step_is_one_step():
     d, n = 30, 300
     one = [np.mean(simulate.directions.one_step(QUADRATIC, d, n, 10, key(6, t)) ** 2, axis=0) for t in range(200)]
     many = [
-        simulate.directions.fresh_steps(QUADRATIC, d, n, 10, 1, key(7, t), "shifted_relu", 1e9)[1] for t in range(200)
+        simulate.directions.fresh_steps(QUADRATIC, d, n, 10, 1, key(7, t), "shifted_relu", eta=1e9)[1]
+        for t in range(200)
     ]
     many = np.mean(np.square(many), axis=1)
     error = np.sqrt((np.var(one, axis=0) + many.var(axis=0)) / 200)
@@ -94,7 +100,7 @@ def test_fresh_steps_first_step_is_one_step():
 
 def test_one_fresh_step_by_the_definition():
     d, n, N = 9, 40, 4
-    path = simulate.directions.fresh_steps(QUADRATIC, d, n, N, 1, key(10), CURVED, 0.7)
+    path = simulate.directions.fresh_steps(QUADRATIC, d, n, N, 1, key(10), CURVED, eta=0.7)
     rng = key(10)
     W = rng.standard_normal((N, d))
     W /= np.linalg.norm(W, axis=1, keepdims=True)
@@ -123,9 +129,9 @@ def test_same_key_same_numbers():
         (lambda: simulate.directions.one_step(QUADRATIC, 2, 10, 4, key(0)), "d = 2"),
         (lambda: simulate.directions.one_step(QUADRATIC, 5, 1, 4, key(0)), "n = 1"),
         (lambda: simulate.directions.one_step(QUADRATIC, 5, 10, 0, key(0)), "N = 0"),
-        (lambda: simulate.directions.one_step(QUADRATIC, 5, 10, 4, key(0), "step"), "activation"),
+        (lambda: simulate.directions.one_step(QUADRATIC, 5, 10, 4, key(0), activation="step"), "activation"),
         (lambda: simulate.directions.fresh_steps(QUADRATIC, 5, 10, 4, 0, key(0), "tanh"), "steps = 0"),
-        (lambda: simulate.directions.fresh_steps(QUADRATIC, 5, 10, 4, 1, key(0), "tanh", 0.0), "eta"),
+        (lambda: simulate.directions.fresh_steps(QUADRATIC, 5, 10, 4, 1, key(0), "tanh", eta=0.0), "eta"),
         (lambda: theory.directions.energy(QUADRATIC, 5, [0.0]), "n = 0"),
     ],
 )

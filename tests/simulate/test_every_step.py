@@ -10,7 +10,7 @@ P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 def _fresh_error(p, eta, seed, stream):
     now = simulate.draw(p, simulate.key(seed, 0))
     G = simulate.gradient(p, now)
-    X, y = simulate.sample(p, now.beta_star, simulate.key(99, stream), 20_000)
+    X, y = simulate.sample(p, now.beta_star, simulate.key(99, stream), size=20_000)
     out = []
     for step in eta:
         a, _ = simulate.ridge(p.student(now.X2 @ (now.W0 + step * G).T), now.y2, p.ridge)
@@ -30,7 +30,7 @@ def test_losses_by_the_definition():
         train = np.mean((now.y2 - F @ a) ** 2) + P.ridge * a @ a
         assert got.train[0, j] == pytest.approx(train, rel=1e-9)
         rng = np.random.default_rng(9)
-        X, y = simulate.sample(P, now.beta_star, rng, 200_000)
+        X, y = simulate.sample(P, now.beta_star, rng, size=200_000)
         errors = (y - P.student(X @ (now.W0 + step * G).T) @ a) ** 2
         assert abs(got.test[0, j] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 

@@ -112,12 +112,12 @@ def written_out(p, version, now, G, beta, eta, X, Z):
 def test_losses_by_the_definition(output):
     p, eta = P.replace(first_layer="gaussian", initial_output=output), 3.0
     got = simulate.expansion.losses(p, eta, VERSIONS, trials=2, seed=5)
-    np.testing.assert_array_equal(got.test, simulate.expansion.losses(p, eta, VERSIONS, 2, seed=5, jobs=1).test)
+    np.testing.assert_array_equal(got.test, simulate.expansion.losses(p, eta, VERSIONS, trials=2, seed=5, jobs=1).test)
     rng = simulate.key(5, 1)
     now = simulate.draw(p, rng)
     G, beta, Z = simulate.gradient(p, now), simulate.direction(p, now), rng.standard_normal((p.n, p.N))
     fresh = np.random.default_rng(8)
-    X, y = simulate.sample(p, now.beta_star, fresh, 60_000)
+    X, y = simulate.sample(p, now.beta_star, fresh, size=60_000)
     noise = fresh.standard_normal((len(X), p.N))
     for j, version in enumerate(VERSIONS):
         F = written_out(p, version, now, G, beta, eta, now.X2, Z)
@@ -244,7 +244,7 @@ def test_forms_with_gaussian_features_use_them_throughout():
         (lambda: simulate.expansion.forms(P, [0.0]), "ridges = 0"),
         (lambda: simulate.expansion.forms(P, [1.0], order=0), "order = 0"),
         (lambda: simulate.expansion.forms(P.replace(n=10**7), [1.0]), "not enough memory"),
-        (lambda: simulate.direction(P, None, "y"), "of = 'y'"),
+        (lambda: simulate.direction(P, None, of="y"), "of = 'y'"),
     ],
 )
 def test_bad_input_is_named(call, message):

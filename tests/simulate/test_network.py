@@ -93,7 +93,7 @@ def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, o
     p, eta = P.replace(first_layer=layer, initial_output=output), 4.0
     now = simulate.draw(p, simulate.key(3))
     G = simulate.gradient(p, now)
-    real, restored, rank_one = (simulate.stepped(p, now, G, eta, rows) for rows in simulate.network.ROWS)
+    real, restored, rank_one = (simulate.stepped(p, now, G, eta, rows=rows) for rows in simulate.network.ROWS)
     np.testing.assert_array_equal(real, now.W0 + eta * G)
     spike = eta * p.student.linear * np.outer(now.a, now.X.T @ simulate.residual(p, now) / p.n)
     np.testing.assert_allclose(rank_one - now.W0, spike, atol=1e-14)
@@ -101,7 +101,7 @@ def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, o
     np.testing.assert_allclose(lengths[0], lengths[1])
     np.testing.assert_allclose((restored - spike) * (lengths[2] / lengths[0])[:, None], real - spike, atol=1e-13)
     with pytest.raises(ValueError, match="rows = 'grown'"):
-        simulate.stepped(p, now, G, eta, "grown")
+        simulate.stepped(p, now, G, eta, rows="grown")
 
 
 def test_leave_one_out_by_leaving_one_out():

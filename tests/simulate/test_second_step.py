@@ -13,7 +13,7 @@ def test_two_steps_written_out():
     for X, y in ((now.X, now.y), (now.X2, now.y2)):
         slopes = (X @ W1.T > 0) * y[:, None]
         kept.append(np.linalg.svd(W1 + 3 * now.a[:, None] * (slopes.T @ X) / P.n))
-    run = second_step.outliers(P, 2.0, 3.0, 2, 1, seed=3)
+    run = second_step.outliers(P, 2.0, 3.0, count=2, trials=1, seed=3)
     for b, (_, values, right) in enumerate(kept):
         assert run.value[0, b] == pytest.approx(values[:2], rel=1e-9)
         assert run.ahead[0, b] == pytest.approx((right[:2] @ now.beta_star) ** 2, rel=1e-7)
@@ -22,7 +22,7 @@ def test_two_steps_written_out():
 def test_directions_written_out():
     p = P.replace(N=1)
     now = simulate.draw(p, simulate.key(4, 0))
-    run = second_step.directions(P, 3, 1, seed=4)
+    run = second_step.directions(P, 3, trials=1, seed=4)
     beta = now.X.T @ now.y / p.n
     for b, (X, y) in enumerate(((now.X, now.y), (now.X2, now.y2))):
         d = X.T @ (y * (X @ beta) ** 2) / p.n
@@ -33,9 +33,9 @@ def test_directions_written_out():
 
 def test_outliers_lie_where_predicted():
     p, eta1, eta2 = P.scaled(480), 20.0, 40.0
-    run = second_step.outliers(p, eta1, eta2, 2, 16, seed=5)
+    run = second_step.outliers(p, eta1, eta2, count=2, trials=16, seed=5)
     for b, batch in enumerate(theory.second_step.BATCHES):
-        told = theory.second_step.outliers(p, eta1, eta2, batch)
+        told = theory.second_step.outliers(p, eta1, eta2, batch=batch)
         ratio = run.value[:, b] / told.value
         assert np.all(np.abs(ratio.mean(0) - 1) < 0.06 + 4 * ratio.std(0) / np.sqrt(16))
         assert run.ahead[:, b, 0].mean() == pytest.approx(told.ahead[0], abs=0.03)
@@ -43,8 +43,8 @@ def test_outliers_lie_where_predicted():
 
 def test_first_stairs_are_those_of_the_span():
     p = P.scaled(400)
-    train, variates = second_step.first_stairs(p, 1.0, 1.0, 40, seed=6)
-    told = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch) for batch in theory.second_step.BATCHES)]
+    train, variates = second_step.first_stairs(p, 1.0, 1.0, trials=40, seed=6)
+    told = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch=batch) for batch in theory.second_step.BATCHES)]
     ratio = (train[:, :1] - train[:, 1:]) / (theory.gains(p, 1).train / p.rho**2 * np.array(told))
     assert np.all(np.abs(ratio.mean(0) - 1) < 0.03 + 4 * ratio.std(0) / np.sqrt(40))
     assert variates.shape[0] == 40
@@ -53,9 +53,9 @@ def test_first_stairs_are_those_of_the_span():
 
 
 def test_losses_of_no_step_agree_and_a_second_step_changes_them():
-    still = second_step.losses(P, 0.0, 0.0, 2)
+    still = second_step.losses(P, 0.0, 0.0, trials=2)
     assert still[:, 1:] == pytest.approx(np.repeat(still[:, :1], 2, axis=1), rel=1e-12)
-    moved = second_step.losses(P, 2.0, 2.0, 2)
+    moved = second_step.losses(P, 2.0, 2.0, trials=2)
     assert np.all(moved[:, 0] != moved[:, 1]) and np.all(moved[:, 1] != moved[:, 2])
 
 
@@ -63,7 +63,7 @@ def test_losses_of_no_step_agree_and_a_second_step_changes_them():
     ("call", "message"),
     [
         (lambda: second_step.outliers(P, -1.0, 1.0), "eta1 = -1"),
-        (lambda: second_step.outliers(P, 1.0, 1.0, 0), "count = 0"),
+        (lambda: second_step.outliers(P, 1.0, 1.0, count=0), "count = 0"),
         (lambda: second_step.first_stairs(P, 1.0, 0.0), "eta2 = 0"),
         (lambda: second_step.losses(P, 1.0, np.nan), "eta2 = nan"),
         (lambda: second_step.directions(P, 0), "count = 0"),

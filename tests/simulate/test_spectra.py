@@ -11,7 +11,7 @@ TALL = Problem(120, 90, 50, noise=0.5)
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output):
     p, eta = p.replace(initial_output=output), np.array([0.5, 6.0])
-    found = simulate.spectra.weights(p, eta, 3, seed=1)
+    found = simulate.spectra.weights(p, eta, trials=3, seed=1)
     for trial in range(3):
         now = simulate.draw(p, simulate.key(1, trial))
         G, beta = simulate.gradient(p, now), simulate.direction(p, now)
@@ -31,9 +31,9 @@ def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output
 def test_control_variates_have_mean_zero(layer, output):
     p = WIDE.replace(first_layer=layer, initial_output=output)
     for run in (
-        simulate.spectra.weights(p, [3.0], 400, seed=2),
-        simulate.spectra.features(p, [3.0], 1, 1, 400, seed=3),
-        simulate.spectra.gradients(p, 400, seed=4),
+        simulate.spectra.weights(p, [3.0], trials=400, seed=2),
+        simulate.spectra.features(p, [3.0], 1, order=1, trials=400, seed=3),
+        simulate.spectra.gradients(p, trials=400, seed=4),
     ):
         known = estimates.mean(run.variates)
         assert np.all(np.abs(known.value) < 4.5 * known.se + 1e-12)
@@ -42,8 +42,8 @@ def test_control_variates_have_mean_zero(layer, output):
 def test_control_variates_explain_most_of_a_spike():
     p = WIDE.replace(n=400, d=120, N=100)
     weights, features = (
-        simulate.spectra.weights(p, [8.0], 120, seed=5),
-        simulate.spectra.features(p, [8.0], 1, 0, 120, 5),
+        simulate.spectra.weights(p, [8.0], trials=120, seed=5),
+        simulate.spectra.features(p, [8.0], 1, order=0, trials=120, seed=5),
     )
     for samples, known in ((weights.first, weights.variates), (features.values, features.variates)):
         assert np.max(estimates.controlled(samples, known).se) < 0.5 * np.max(estimates.mean(samples).se)

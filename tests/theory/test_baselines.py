@@ -22,7 +22,7 @@ def test_linear_ridge_is_the_best_penalty_on_explicit_matrices(samples, least):
     found = optimize.minimize_scalar(
         lambda x: ridge_error(P, samples, least + np.exp(x)), bounds=(-12, 5), method="bounded"
     )
-    assert theory.baselines.linear_ridge(P, samples, least) == pytest.approx(found.fun, rel=0.01)
+    assert theory.baselines.linear_ridge(P, samples, least=least) == pytest.approx(found.fun, rel=0.01)
 
 
 def test_linear_ridge_agrees_with_the_random_features_limit_of_a_linear_network():
@@ -60,7 +60,7 @@ def test_kernel_ridge_tends_to_ridge_with_the_implicit_penalty():
         p = Problem(n=3 * d, d=d, N=d, teacher=(0, 1), noise=0.5)
         penalty = theory.baselines.implicit_ridge(kernel.matrix) * d / (2 * p.n)
         measured = simulate.baselines.kernel_ridge(p, kernel, [1e-9], trials=1600 // d, seed=6).mean()
-        gaps.append(abs(measured - theory.baselines.linear_ridge(p, 2 * p.n, penalty)))
+        gaps.append(abs(measured - theory.baselines.linear_ridge(p, 2 * p.n, least=penalty)))
     assert gaps[1] < 0.02
     assert gaps[1] < gaps[0]
 
@@ -83,4 +83,4 @@ def test_the_conventions_of_ba_et_al_are_ours():
 @pytest.mark.parametrize(("samples", "least", "name"), [(0, 0.0, "samples"), (10, -1.0, "least")])
 def test_bad_arguments_are_named(samples, least, name):
     with pytest.raises(ValueError, match=name):
-        theory.baselines.linear_ridge(P, samples, least)
+        theory.baselines.linear_ridge(P, samples, least=least)

@@ -134,13 +134,13 @@ def test_the_own_covariance_beats_the_known_one_and_adam_depends_on_the_basis():
     damping = covariance.best_damping(P)
     known = gains(covariance.population(P, SPECTRUM, 1 / (SPECTRUM + damping.population)))
     assert np.all(gains(covariance.sample_covariance(P, SPECTRUM, damping.sample)) > known)
-    ahead, astray = gains(covariance.signs(P, SPECTRUM)), gains(covariance.signs(P, SPECTRUM, "random"))
+    ahead, astray = gains(covariance.signs(P, SPECTRUM)), gains(covariance.signs(P, SPECTRUM, basis="random"))
     assert np.all(astray < gains(None)) and np.all(gains(None) < ahead) and np.all(ahead < known)
 
 
 def test_signs_of_a_flat_spectrum_do_not_depend_on_the_basis():
     flat = np.ones(3)
-    for one, other in zip(covariance.signs(P, flat), covariance.signs(P, flat, "random"), strict=True):
+    for one, other in zip(covariance.signs(P, flat), covariance.signs(P, flat, basis="random"), strict=True):
         assert one == pytest.approx(other, rel=1e-12)
 
 
@@ -168,7 +168,7 @@ def test_a_teacher_without_a_linear_part_wants_infinite_damping():
         (lambda: covariance.population(P, SPECTRUM, np.nan * SPECTRUM), "preconditioner"),
         (lambda: covariance.sample_covariance(P, SPECTRUM, -0.1), "damping = -0.1"),
         (lambda: covariance.sample_covariance(P.replace(d=400), SPECTRUM, 0), "damping = 0: must be > 0 with d = 400"),
-        (lambda: covariance.signs(P, SPECTRUM, "own"), "basis = 'own'"),
+        (lambda: covariance.signs(P, SPECTRUM, basis="own"), "basis = 'own'"),
     ],
 )
 def test_bad_input_is_named(call, message):

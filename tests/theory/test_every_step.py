@@ -249,7 +249,7 @@ def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
 def test_lengths_that_lean_on_the_teacher(quadratic):
     """An activation with c_2 c_3 ≠ 0, a teacher with c⋆_2 ≠ 0: the term they make is 1.4 to 2 % of the test error."""
     p = Problem(400, 100, 100, 0.1, "tilted_sin", (0.0, 1.0, quadratic), readout=[1.0, -1.0])
-    test = simulate.losses(p, p.n**0.45, 400, seed=3).mean.test
+    test = simulate.losses(p, p.n**0.45, trials=400, seed=3).mean.test
     ratio = test / theory.losses(p, p.n**0.45).test
     assert abs(ratio.value - 1) < 3 * ratio.se
     assert ratio.se < 0.004

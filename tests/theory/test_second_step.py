@@ -29,19 +29,19 @@ def test_count_of_outliers(alphas, count):
 def test_the_expansion_is_the_limit_of_small_steps(p, batch):
     # On a reused batch the kink bends a sample's own share of its pre-activation, however small the step.
     kink = 0.06 if p is HARD and batch == "reused" else 0.0
-    ratio = mean_sizes(p, 1e-2, 1.0, batch)[:2] / two.leading_sizes(p, 1e-2, 1.0, 2, batch)
+    ratio = mean_sizes(p, 1e-2, 1.0, batch)[:2] / two.leading_sizes(p, 1e-2, 1.0, count=2, batch=batch)
     assert ratio == pytest.approx([1.0, 1.0 + kink], abs=0.02)
 
 
 def test_exponents_of_the_terms():
     """Term k has size n^{α2 - k(1/2 - α1)}; the activation has c_1, c_2, c_3."""
     p, alpha1, alpha2 = P.replace(activation="tilted_sin"), 0.35, 0.45
-    few, many = (two.leading_sizes(p.scaled(n), n**alpha1, n**alpha2, 3) for n in (10**30, 10**31))
+    few, many = (two.leading_sizes(p.scaled(n), n**alpha1, n**alpha2, count=3) for n in (10**30, 10**31))
     assert np.log10(many / few) == pytest.approx([alpha2, alpha2 - 0.15, alpha2 - 0.3], abs=1e-3)
 
 
 def test_a_missing_coefficient_is_a_missing_outlier():
-    assert two.leading_sizes(P, 1.0, 1.0, 3)[2] == pytest.approx(0.0, abs=1e-6)
+    assert two.leading_sizes(P, 1.0, 1.0, count=3)[2] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_leading_sizes_of_vectors_written_out():
@@ -55,7 +55,7 @@ def test_leading_sizes_of_vectors_written_out():
     moments = np.array([[two._moment(i + j + 2) for j in range(count)] for i in range(count)], float)
     assert two._beyond(moments) == pytest.approx(np.abs(np.diag(powers)), rel=0.05)
     assert two._beyond(moments) == pytest.approx([1.0, sqrt(3), sqrt(6)], rel=1e-10)
-    assert two.leading_sizes(p, 0.0, 2.0, 1)[0] == pytest.approx(2 * p.student.linear * sqrt(p.D))
+    assert two.leading_sizes(p, 0.0, 2.0, count=1)[0] == pytest.approx(2 * p.student.linear * sqrt(p.D))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_directions_of_one_large_batch(teacher, k):
     found = np.array(found)
     value, error = found.mean(0), found.std(0) / sqrt(19)
     for b, batch in enumerate(two.BATCHES):
-        told = two.direction(p, k, batch)
+        told = two.direction(p, k, batch=batch)
         assert abs(value[0, b] - told.ahead) < 5 * error[0, b] + 0.02
         assert abs(value[1, b] - told.square) < 5 * error[1, b] + 0.05 * told.square
 
@@ -95,21 +95,21 @@ def test_a_reused_batch_sees_the_labels_square():
     assert two.direction(even, 1).cosine2 < 1e-20 and two.direction(even, 2).cosine2 < 1e-20
     assert two.direction(odd, 1).cosine2 < 1e-20 and two.direction(odd, 2).cosine2 > 0.01
     for k in (0, 1, 2):
-        assert two.direction(HARD, k, "fresh").cosine2 < 1e-20
+        assert two.direction(HARD, k, batch="fresh").cosine2 < 1e-20
 
 
 def test_the_span_of_both_steps():
-    assert two.span(P, 1.0, 1.0, "fresh") > two.span(P, 1.0, 1.0) > P.rho**2
-    assert two.span(HARD, 1.0, 1.0) > two.direction(HARD, 1).cosine2 and two.span(HARD, 1.0, 1.0, "fresh") < 1e-12
+    assert two.span(P, 1.0, 1.0, batch="fresh") > two.span(P, 1.0, 1.0) > P.rho**2
+    assert two.span(HARD, 1.0, 1.0) > two.direction(HARD, 1).cosine2 and two.span(HARD, 1.0, 1.0, batch="fresh") < 1e-12
     twice = P.replace(n=2 * P.n)  # two fresh batches of equal weight are one batch of twice the size, but for d_1
-    assert twice.rho**2 < two.span(P, 1.0, 1.0, "fresh") < 1.05 * twice.rho**2
+    assert twice.rho**2 < two.span(P, 1.0, 1.0, batch="fresh") < 1.05 * twice.rho**2
 
 
 def test_without_a_second_step_the_first_outlier_is_that_of_one_step():
     eta = 3.0
     alone = theory.spectra.weight_spike(P, eta)
     for batch in two.BATCHES:
-        found = two.outliers(P, eta, 1e-6, batch)
+        found = two.outliers(P, eta, 1e-6, batch=batch)
         assert found.value[0] == pytest.approx(alone.value, rel=2e-3)
         assert found.ahead[0] == pytest.approx(alone.right * P.rho**2, rel=2e-3)
         assert np.isnan(found.value[1])
@@ -120,12 +120,12 @@ def test_without_a_second_step_the_first_outlier_is_that_of_one_step():
     [
         (lambda: two.outlier_count(0.5, 0.1), "alpha1 = 0.5"),
         (lambda: two.outlier_count(0.1, -0.1), "alpha2 = -0.1"),
-        (lambda: two.outliers(P, 1.0, 1.0, "same"), "batch = 'same'"),
+        (lambda: two.outliers(P, 1.0, 1.0, batch="same"), "batch = 'same'"),
         (lambda: two.outliers(P, 0.0, 1.0), "eta1 = 0.0"),
         (lambda: two.outliers(P.replace(activation="tanh"), 1.0, 1.0), "activation = 'tanh': must be 'shifted_relu'"),
         (lambda: two.direction(P, -1), "k = -1"),
         (lambda: two.direction(P.replace(initial_output="full"), 1), "initial_output = 'full'"),
-        (lambda: two.leading_sizes(P, 1.0, 1.0, 0), "count = 0"),
+        (lambda: two.leading_sizes(P, 1.0, 1.0, count=0), "count = 0"),
         (lambda: two.span(P, -1.0, 1.0), "eta1 = -1"),
     ],
 )

@@ -39,7 +39,7 @@ def test_laws_hold_for_random_matrices(shape):
 
 def test_rows_of_unequal_length_widen_the_bulk():
     p = BASE.replace(d=600)
-    measured = simulate.spectra.weight_spectrum(p, 16.0, 2, seed=2)[:, 1:]
+    measured = simulate.spectra.weight_spectrum(p, 16.0, trials=2, seed=2)[:, 1:]
     edge = theory.spectra.weights(p, 16.0).edge
     assert edge > theory.spectra.weights(p, 16.0, step_noise="absent").edge + 0.1
     second_moment = np.mean(np.sum(measured**2, axis=1)) / p.N
@@ -66,7 +66,7 @@ def test_spike_of_weights_in_closed_form(psi):
 def test_spike_of_weights_against_simulation(output, layer):
     p = BASE.replace(initial_output=output, first_layer=layer)
     eta = np.array([3.0, 5.0, 12.0])
-    measured, found = simulate.spectra.weights(p, eta, 8, seed=3), theory.spectra.weight_spike(p, eta)
+    measured, found = simulate.spectra.weights(p, eta, trials=8, seed=3), theory.spectra.weight_spike(p, eta)
     for name in ("first", "left", "right"):
         samples = getattr(measured, name)
         predicted = found.value if name == "first" else getattr(found, name)
@@ -94,7 +94,8 @@ def test_gap_of_the_gradient_follows_its_prediction():
         for kind in ("isotropic", "correlated")
     )
     runs = [
-        simulate.spectra.gradients(BASE.scaled(n), trials, seed=4) for n, trials in zip(sizes, (60, 20), strict=True)
+        simulate.spectra.gradients(BASE.scaled(n), trials=trials, seed=4)
+        for n, trials in zip(sizes, (60, 20), strict=True)
     ]
     measured = np.array([estimates.controlled(run.gap, run.variates).value for run in runs])
     np.testing.assert_allclose(measured, predicted, rtol=0.03)
@@ -106,18 +107,18 @@ def test_gap_of_the_gradient_follows_its_prediction():
 def test_the_bulk_of_weights_ends_where_correlated_noise_says(output):
     p = Problem(600, 600, 300, noise=1.0, initial_output=output)
     eta = np.array([15.0, 30.0])
-    run = simulate.spectra.weights(p, eta, 40, seed=8)
+    run = simulate.spectra.weights(p, eta, trials=40, seed=8)
     measured = estimates.controlled(run.second, run.variates)
-    predicted = np.array([theory.spectra.weights(p, step, "correlated").largest for step in eta])
+    predicted = np.array([theory.spectra.weights(p, step, step_noise="correlated").largest for step in eta])
     plain = np.array([theory.spectra.weights(p, step).largest for step in eta])
     assert np.all(np.abs(measured.value - predicted) < 4 * measured.se + 0.015 * predicted)
     assert np.all(measured.value - 4 * measured.se > 1.04 * plain)
 
 
 def test_without_a_step_all_kinds_of_noise_agree():
-    edges = [theory.spectra.weights(BASE, 0.0, kind).edge for kind in ("isotropic", "correlated", "absent")]
+    edges = [theory.spectra.weights(BASE, 0.0, step_noise=kind).edge for kind in ("isotropic", "correlated", "absent")]
     np.testing.assert_allclose(edges, edges[0], rtol=1e-9)
-    assert theory.spectra.weights(BASE, 0.0, "correlated").largest == pytest.approx(
+    assert theory.spectra.weights(BASE, 0.0, step_noise="correlated").largest == pytest.approx(
         theory.spectra.weights(BASE).largest, rel=1e-5
     )
 
@@ -125,7 +126,7 @@ def test_without_a_step_all_kinds_of_noise_agree():
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_rows_under_correlated_noise_are_as_long_as_under_isotropic(output):
     p, eta = BASE.replace(activation="softplus", teacher=(0.0, 1.0, 0.5), initial_output=output), 20.0
-    law = theory.spectra.weights(p, eta, "correlated")
+    law = theory.spectra.weights(p, eta, step_noise="correlated")
     power = np.mean(law.y**2)
     assert power == pytest.approx(p.label_power + (output == "full") * p.student.second_moment)
     start, cross, square, noise = law.mix
@@ -140,7 +141,7 @@ def test_right_overlap_with_the_full_output_in_closed_form():
     theta, rho0, c = eta * p.student.linear * sqrt(p.D), p.student.linear / sqrt(p.D), 1 / p.psi
     square = theta**2 - 2 * theta * rho0  # of the strength, in the place of θ²
     expected = (square**2 - c) / square**2 * (theta - rho0) ** 2 / (square + 1)
-    np.testing.assert_allclose(theory.spectra.weight_spike(p, eta, "absent").right, expected, rtol=1e-7)
+    np.testing.assert_allclose(theory.spectra.weight_spike(p, eta, step_noise="absent").right, expected, rtol=1e-7)
 
 
 def test_full_output_turns_the_right_vector():
@@ -155,7 +156,7 @@ def test_full_output_turns_the_right_vector():
         other -= e * (e @ other) / (e @ e)
         beta = sqrt(1 - rho0**2) * other / np.linalg.norm(other) - rho0 * e / np.linalg.norm(e)
         found.append((np.linalg.svd(W0 + theta * np.outer(a, beta))[2][0] @ beta) ** 2)
-    expected = theory.spectra.weight_spike(p.scaled(10**4), eta, "absent").right
+    expected = theory.spectra.weight_spike(p.scaled(10**4), eta, step_noise="absent").right
     assert abs(np.mean(found) - expected) < 4 * np.std(found) / sqrt(10)
     assert np.std(found) / sqrt(10) < 0.02
 
@@ -165,7 +166,7 @@ def test_spikes_of_features_against_simulation(layer):
     p = Problem(1600, 480, 800, activation=WAVE, first_layer=layer)
     eta = p.n ** np.array([0.32, 0.4, 0.46])
     found = theory.spectra.feature_spikes(p, eta, 2)
-    measured = simulate.spectra.features(p, eta, 2, 2, trials=4, seed=5)
+    measured = simulate.spectra.features(p, eta, 2, order=2, trials=4, seed=5)
     mean, error = measured.values.mean(0), measured.values.std(0, ddof=1) / 2
     out = np.isfinite(found.value)
     assert out.sum() >= 4
@@ -180,7 +181,7 @@ def test_spikes_of_features_with_the_full_output_against_simulation(layer):
     eta = p.n ** np.array([0.38, 0.44])
     found = theory.spectra.feature_spikes(p, eta, 2)
     plain = theory.spectra.feature_spikes(p.replace(initial_output="negligible"), eta, 2)
-    run = simulate.spectra.features(p, eta, 1, 2, trials=40, seed=12)
+    run = simulate.spectra.features(p, eta, 1, order=2, trials=40, seed=12)
     value, overlap = estimates.controlled(run.values, run.variates), estimates.mean(run.overlap)
     assert np.all(np.abs(value.value - found.value[:, :1]) < 4 * value.se + 0.015 * found.value[:, :1])
     assert np.all(value.value - 4 * value.se > plain.value[:, :1])
@@ -205,8 +206,8 @@ def test_a_large_step_makes_the_outputs_alike():
     rho0 = abs(full.student.linear) / sqrt(full.D)
     theta = 40.0
     short = sqrt(theta**2 - 2 * theta * rho0 + 1)
-    one = theory.spectra.feature_spikes(p, short / (abs(p.student.linear) * sqrt(p.D)), 1, "absent")
-    two = theory.spectra.feature_spikes(full, theta / (abs(p.student.linear) * sqrt(full.D)), 1, "absent")
+    one = theory.spectra.feature_spikes(p, short / (abs(p.student.linear) * sqrt(p.D)), 1, step_noise="absent")
+    two = theory.spectra.feature_spikes(full, theta / (abs(p.student.linear) * sqrt(full.D)), 1, step_noise="absent")
     assert two.value == pytest.approx(one.value, rel=1e-3)
     assert two.overlap[0, 0, 0] == pytest.approx(((theta - rho0) / short) ** 2 * one.overlap[0, 0, 0], rel=1e-3)
 
@@ -235,7 +236,7 @@ def test_the_first_overlap_of_features_against_simulation_close_to_its_birth():
     p = Problem(800, 240, 400, activation=(0, 1.0))
     eta = theory.spectra.birth(p, 1) * np.array([2.0, 3.0])
     found = theory.spectra.feature_spikes(p, eta, 1).overlap[:, 0, 0]
-    measured = simulate.spectra.features(p, eta, 1, 1, 8, seed=12).overlap[:, :, 0, 0]
+    measured = simulate.spectra.features(p, eta, 1, order=1, trials=8, seed=12).overlap[:, :, 0, 0]
     error = measured.std(0, ddof=1) / sqrt(8)
     assert np.all(np.abs(measured.mean(0) - found) < 4 * error + 0.02)
     assert np.all(error < 0.02)
@@ -313,8 +314,8 @@ def test_bad_arguments_are_named():
         (lambda: theory.spectra.weight_spike(BASE, -1.0), "eta"),
         (lambda: theory.spectra.feature_spikes(BASE, 1.0, count=0), "count"),
         (lambda: theory.spectra.feature_spikes(BASE, 1.0, count=9), "count = 9"),
-        (lambda: theory.spectra.weights(BASE, 1.0, "colored"), "step_noise"),
-        (lambda: theory.spectra.weight_spike(BASE, 1.0, "correlated"), "step_noise = 'correlated'"),
+        (lambda: theory.spectra.weights(BASE, 1.0, step_noise="colored"), "step_noise"),
+        (lambda: theory.spectra.weight_spike(BASE, 1.0, step_noise="correlated"), "step_noise = 'correlated'"),
         (lambda: theory.spectra.gradient_gap(BASE, "absent"), "step_noise = 'absent'"),
         (lambda: theory.spectra.birth(BASE.replace(activation=(0, 1.0)), 2), "order = 2: c_2 = 0"),
         (lambda: theory.spectra.birth(UNSEEN, 1), "c_1 = 0"),

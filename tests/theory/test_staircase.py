@@ -163,7 +163,7 @@ def test_a_spiked_curve_of_given_order_has_so_many_spikes():
     for order in (1, 2, 3):
         for grown in (False, True):
             at, expected = (
-                theory.staircase.spiked(p, eta, grown, order=order),
+                theory.staircase.spiked(p, eta, growing_rows=grown, order=order),
                 theory.gains(p, order, growing_rows=grown),
             )
             assert base.train - at.train == pytest.approx(expected.train, rel=1e-3)

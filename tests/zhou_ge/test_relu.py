@@ -27,7 +27,7 @@ def test_kernel_against_the_integral_over_the_plane(cosine):
         ((1,), plain - linear),
         ((0, 1), plain - mean - linear),
     ):
-        assert kernel(w, v, removed)[0, 0] == pytest.approx(expected, abs=1e-9)
+        assert kernel(w, v, removed=removed)[0, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_several_networks_at_once_are_those_one_by_one():

@@ -78,7 +78,7 @@ def save(fig, name, finding, **arrays):
     _write(fig, stem, finding, picture, _png(fig, dpi=NOTEBOOK_DPI), arrays)
 
 
-def animate(fig, draw, frames, name, finding, seconds=6.0, **arrays):
+def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
     """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
 
     Parameters
@@ -131,7 +131,7 @@ def _numbers(arrays):
     return {key: _storable(key, value) for key, value in found.items()}
 
 
-def log_ticks(ax, x=None, y=None):
+def log_ticks(ax, x=None, *, y=None):
     """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given."""
     for name, values in (("x", x), ("y", y)):
         if values is not None:

@@ -53,22 +53,22 @@ class Verdicts:
         self.rows = []
         self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
-    def agrees(self, quantity, claimed, measured, allowance=0.0, scale=None, headline=False, *, control=()):
+    def agrees(self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, control=()):
         """|measured − claimed| ≤ t·s.e. + allowance."""
         self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
         self._controls(quantity, control)
 
-    def at_most(self, quantity, bound, measured, scale=None, headline=False, *, control=()):
+    def at_most(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
         """measured + t·s.e. ≤ bound: the noise counts against the claim."""
         self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
-    def at_least(self, quantity, bound, measured, scale=None, headline=False, *, control=()):
+    def at_least(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
         """measured − t·s.e. ≥ bound: the noise counts against the claim."""
         self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
-    def succeeds(self, quantity, rate, successes, headline=False, *, control=()):
+    def succeeds(self, quantity, rate, successes, *, headline=False, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
         successes : (trials,), True or False.   rate : in (0, 1).   In a control, `wrong` is the successes of a broken
@@ -81,7 +81,7 @@ class Verdicts:
             row, _, upper = _binomial(rate, wrong)
             self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
 
-    def consistent(self, quantity, claimed, computed, tolerance, headline=False, *, control=()):
+    def consistent(self, quantity, claimed, computed, tolerance, *, headline=False, control=()):
         """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
         if headline:
             raise ValueError(f"{quantity}: an identity is no measurement and cannot be a headline")
@@ -90,7 +90,7 @@ class Verdicts:
         self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
         self._controls(quantity, control)
 
-    def control(self, name, of, claimed=None, measured=None, headline=False):
+    def control(self, name, of, *, claimed=None, measured=None, headline=False):
         """A control as a row of its own, for an earlier row `of`; new notebooks give each row its `control` instead.
 
         name : what is broken.   of : the quantity of an earlier row; its tolerance and scale are used.

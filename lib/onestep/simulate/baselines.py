@@ -104,7 +104,7 @@ KERNELS = {
 }
 
 
-def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_size=4000, executor=None):
+def kernel_ridge(p: Problem, kernel, penalties, *, trials=20, seed=0, jobs=2, test_size=4000, executor=None):
     """Test errors of kernel ridge regression on both samples; (trials, penalties), label noise included.
 
     Parameters
@@ -120,7 +120,7 @@ def kernel_ridge(p: Problem, kernel, penalties, trials=20, seed=0, jobs=2, test_
         raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
     replicate = partial(_kernel_ridge, p, kernel, penalties, whole("test_size", test_size, 1))
-    return np.array(repeat(replicate, trials, seed, jobs, 8 * 4 * (2 * p.n) ** 2 / 2**30, executor))
+    return np.array(repeat(replicate, trials, seed, jobs=jobs, gib=8 * 4 * (2 * p.n) ** 2 / 2**30, executor=executor))
 
 
 def _kernel_ridge(p, kernel, penalties, test_size, rng):
@@ -129,7 +129,7 @@ def _kernel_ridge(p, kernel, penalties, test_size, rng):
     K, one = kernel.matrix(X, X), np.eye(len(X))
     weights = np.column_stack([solve(K + len(X) * penalty * one, y, assume_a="pos") for penalty in penalties])
     if kernel.averages is None:
-        Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, test_size)
+        Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, size=test_size)
         beyond = (labels - p.target.linear * Z @ now.beta_star) ** 2  # its mean is known: a control variate
         squares = (labels[:, None] - kernel.matrix(Z, X) @ weights) ** 2
         return (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2

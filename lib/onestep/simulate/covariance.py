@@ -34,7 +34,7 @@ class FirstStair:
     variates: np.ndarray
 
 
-def first_stair(p: Problem, spectrum, steps, trials=20, seed=0, jobs=2, executor=None, *, redraws=1) -> FirstStair:
+def first_stair(p: Problem, spectrum, steps, *, trials=20, seed=0, jobs=2, executor=None, redraws=1) -> FirstStair:
     """Simulated losses without a step and with a strong spike along the direction of each step, on the same draws.
 
     Parameters
@@ -55,7 +55,9 @@ def first_stair(p: Problem, spectrum, steps, trials=20, seed=0, jobs=2, executor
     if s.shape != (p.d,) or not np.all(s > 0) or not np.all(np.isfinite(s)):
         raise ValueError(f"spectrum of shape {s.shape}: must be {p.d} numbers > 0, one for each input")
     replicate = partial(_replicate, p, np.sqrt(s), tuple(steps), whole("redraws", redraws, 1))
-    losses, cosines, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    losses, cosines, known = zip(
+        *repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
+    )
     return FirstStair(*np.moveaxis(np.array(losses), -1, 0), np.array(cosines), np.array(known))
 
 

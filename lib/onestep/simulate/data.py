@@ -114,7 +114,7 @@ def prepared(X, how="centre"):
     if how == "whiten":
         values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
         varying = int(np.sum(values > 1e-12 * values[-1]))
-        return whitened(X, X, None if varying == X.shape[1] else varying)
+        return whitened(X, X, keep=None if varying == X.shape[1] else varying)
     X = X - X.mean(0)
     return X / np.sqrt(np.mean(X**2))
 
@@ -153,7 +153,7 @@ class Departures:
     level: float = 0.0
 
 
-def departures(X, y=None, seed=0) -> Departures:
+def departures(X, y=None, *, seed=0) -> Departures:
     """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.   seed : of the random directions.
 
     Raises ValueError for labels that are constant, of another length or no numbers.
@@ -184,14 +184,14 @@ def departures(X, y=None, seed=0) -> Departures:
     )
 
 
-def beyond(X, y=None, seed=0) -> dict:
+def beyond(X, y=None, *, seed=0) -> dict:
     """The departures of rows X (m, d) that theory does not stand: {name: (number, limit)}, empty if there are none.
 
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
     more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis .1, a mean
     label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm.
     """
-    found = departures(X, y, seed)
+    found = departures(X, y, seed=seed)
     m, d = np.shape(X)
     limits = {
         "centre": 0.01 * m + 5 * (2 / d) ** 0.5,
@@ -227,7 +227,7 @@ def examine(data) -> bool:
     return y is not None
 
 
-def whitened(X, reference, keep=None):
+def whitened(X, reference, *, keep=None):
     """X (m, d) as linear functions of it whose mean is 0 and covariance I on `reference` (k, d), k > d; (m, keep).
 
     keep : number of the reference's leading principal components, from 1 to d; when None all are taken and turned back,

@@ -18,7 +18,7 @@ from ..checks import number, whole
 _CHUNK = 1 << 18  # numbers per block of samples: a few blocks fit in cache
 
 
-def one_step(target, d, n, N, rng, activation="shifted_relu", preprocess=False):
+def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=False):
     """Cosines of the N moved neurons with the target's directions after one giant step on n samples, (N, r).
 
     Parameters
@@ -51,7 +51,7 @@ def one_step(target, d, n, N, rng, activation="shifted_relu", preprocess=False):
     return rng.choice([-1.0, 1.0], (N, 1)) * moved[:, :r] / length[:, None]
 
 
-def fresh_steps(target, d, n, N, steps, rng, activation, eta=2.0):
+def fresh_steps(target, d, n, N, steps, rng, activation, *, eta=2.0):
     """Cosines of the neurons with the target's directions after 0, 1, ..., `steps` giant steps, (steps + 1, N, r).
 
     Every step draws n fresh samples, moves w_i to w_i + η g_i and puts it back on the unit sphere. eta : η > 0.

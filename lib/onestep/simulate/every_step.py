@@ -67,6 +67,7 @@ class Means:
 def losses(
     p: Problem,
     eta,
+    *,
     trials=20,
     seed=0,
     jobs=2,
@@ -110,7 +111,9 @@ def losses(
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
     options = {"redraws": redraws, "data": data, "degree": degree}
     replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
-    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p, test_size), executor), strict=True)
+    results, known = zip(
+        *repeat(replicate, trials, seed, jobs=jobs, gib=memory(p, test_size), executor=executor), strict=True
+    )
     train, test, *more = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
     if has_signs(data):
         return Losses(train, test, np.array(known), accuracy=more[0])
@@ -126,12 +129,12 @@ def memory(p: Problem, test_size=None):
     return 8 * replicate / 2**30
 
 
-def sweep(p: Problem, eta, rng, test_size=None, redraws=1, data=None, degree=None):
+def sweep(p: Problem, eta, rng, *, test_size=None, redraws=1, data=None, degree=None):
     """One replicate of `losses`: training losses, test errors and what else is asked for, and its variates (k,).
 
     The first is (2, len(eta)); (3 + degree, len(eta)) with a degree; (3, len(eta)) with own labels ±1, for accuracy.
     """
-    now = draw(p, rng, data, test_size)
+    now = draw(p, rng, data=data, test_size=test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
     if test_size is None:

@@ -89,7 +89,7 @@ class Version:
         number("tail", self.tail, least=0)
 
 
-def terms(p: Problem, projection, a, eta, order, growth=0.0):
+def terms(p: Problem, projection, a, eta, order, *, growth=0.0):
     """left (n, K), right (N, K) with F_ℓ - F0 = left rightᵀ.
 
     projection : X̃β, (n,).  a : (N,).  eta : step size.
@@ -138,7 +138,7 @@ def gaussian_features(p: Problem, X, W0, Z):
     return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * Z
 
 
-def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real", executor=None):
+def sizes(p: Problem, eta, order, *, trials=20, seed=0, jobs=2, rows="real", executor=None):
     """How large each term of F_ℓ is in F itself: (trials, steps, order + 1) coefficients, claimed c_1^k c_k.
 
     With z = xᵀβ/‖β‖, unit i has along H_k(z) the coefficient E_x[σ(w_iᵀx)H_k(z)]/k!, an exact average over x. What the
@@ -159,7 +159,7 @@ def sizes(p: Problem, eta, order, trials=20, seed=0, jobs=2, rows="real", execut
     choice("rows", rows, network.ROWS)
     entries = 2 * p.n * (p.N + p.d) + 6 * p.N * p.d
     replicate = partial(_sizes, p, eta, order, rows)
-    return np.array(repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor))
+    return np.array(repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor))
 
 
 def _sizes(p, eta, order, rows, rng):
@@ -169,7 +169,7 @@ def _sizes(p, eta, order, rows, rng):
     start, before = now.W0 @ unit, _along(p, now.W0, unit, order)
     out = np.empty((len(eta), order + 1))
     for m, step in enumerate(eta):
-        up, down = (_along(p, network.stepped(p, now, G, s, rows), unit, order) - before for s in (step, -step))
+        up, down = (_along(p, network.stepped(p, now, G, s, rows=rows), unit, order) - before for s in (step, -step))
         u = step * np.linalg.norm(beta) * now.a
         for k in range(order + 1):
             out[m, k] = _leading((up[k] + (-1) ** k * down[k]) / 2, u, start, k or 2)
@@ -201,6 +201,7 @@ def norms(
     p: Problem,
     eta,
     orders,
+    *,
     trials=8,
     seed=0,
     jobs=2,
@@ -239,7 +240,7 @@ def norms(
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
     replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
-    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor)
+    results = repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor)
     return Norms(*(np.array(column) for column in zip(*results, strict=True)))
 
 
@@ -260,17 +261,17 @@ def _each(argument, value, count):
 
 def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
     now = network.draw(p, rng)
-    projections = [now.X2 @ network.direction(p, now, of) for of in directions]
+    projections = [now.X2 @ network.direction(p, now, of=of) for of in directions]
     G, F0 = network.gradient(p, now), p.student(now.X2 @ now.W0.T)
     grown = _row_growth(p, now, G)
     values = np.empty((len(directions), len(eta), len(orders[0])))
     for m, step in enumerate(eta):
         for kind in dict.fromkeys(rows):
-            change = p.student(now.X2 @ network.stepped(p, now, G, step, kind).T)
+            change = p.student(now.X2 @ network.stepped(p, now, G, step, rows=kind).T)
             change -= F0
             for j in np.flatnonzero(np.array(rows) == kind):
                 for i, projection in enumerate(projections):
-                    kept = terms(p, projection, now.a, step, orders[m][j], growth[j] * grown)
+                    kept = terms(p, projection, now.a, step, orders[m][j], growth=growth[j] * grown)
                     values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), tolerance)
     readout = sqrt(p.N * np.sum(now.a**4) / 3)
     return values / sqrt(p.n), readout, grown / p.row_growth, variates(p, now, now.y2[:, None])
@@ -282,7 +283,7 @@ def _row_growth(p, now, G):
     return np.sum(E**2) / np.sum(now.a**2)
 
 
-def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Losses:
+def losses(p: Problem, eta, versions, *, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Losses:
     """Losses of ridge regression on each `Version` of the features, all on the same draws, with exact test errors.
 
     Parameters
@@ -302,7 +303,9 @@ def losses(p: Problem, eta, versions, trials=20, seed=0, jobs=2, redraws=1, exec
         raise ValueError(f"versions = {versions!r}: must be a list of Versions")
     entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
     replicate = partial(_losses, p, eta, versions, redraws)
-    results, known = zip(*repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor), strict=True)
+    results, known = zip(
+        *repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor), strict=True
+    )
     train, test = np.moveaxis(np.array(results), 1, 0)
     return Losses(train, test, np.array(known))
 
@@ -323,7 +326,7 @@ def _losses(p, eta, versions, redraws, rng):
         starts, (H, h) = _features(p, now, G, eta, *base, noises), _moments(p, now, G, beta, eta, *base, top)
         for j in [j for j, version in enumerate(versions) if (version.base, version.tail) == base]:
             order, growth = versions[j].order, grown * versions[j].growth
-            left, right = terms(p, now.X2 @ beta, now.a, eta, order, growth)
+            left, right = terms(p, now.X2 @ beta, now.a, eta, order, growth=growth)
             polynomials = np.zeros((top + 1, order))
             polynomials[: order + 1] = _polynomials(p, eta, order, growth)
             found = []
@@ -353,7 +356,7 @@ def _first_layer(p, now, G, eta, base):
         return now.W0
     if base == "bulk":
         return network.stepped(p, now, G, eta) - np.outer(p.student.linear * eta * now.a, network.direction(p, now))
-    return network.stepped(p, now, G, eta, base)
+    return network.stepped(p, now, G, eta, rows=base)
 
 
 def _moments(p, now, G, beta, eta, base, tail, top):
@@ -387,7 +390,7 @@ def _gaussian_moments(k):
     return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
 
 
-def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2, executor=None) -> Forms:
+def forms(p: Problem, ridges, *, order=3, gaussian=False, trials=8, seed=0, jobs=2, executor=None) -> Forms:
     """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
     z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to their limiting norms
@@ -407,7 +410,7 @@ def forms(p: Problem, ridges, order=3, gaussian=False, trials=8, seed=0, jobs=2,
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
     entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 3 * min(p.n, p.N) ** 2
     replicate = partial(_forms, p, ridges, order, gaussian)
-    results = repeat(replicate, trials, seed, jobs, 8 * entries / 2**30, executor)
+    results = repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor)
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
     parts = (np.array(part) for part in zip(*results, strict=True))
     return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), *parts)

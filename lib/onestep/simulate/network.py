@@ -38,7 +38,7 @@ class Draw:
     y3: np.ndarray | None = None
 
 
-def draw(p: Problem, rng, data=None, test_size=None) -> Draw:
+def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0, a and the sample sizes as p says.
 
     data : own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
@@ -64,7 +64,7 @@ def draw(p: Problem, rng, data=None, test_size=None) -> Draw:
         W0 /= np.sqrt(p.d)
     a = (rng.standard_normal(p.N) if values is None else rng.choice(values, p.N)) / np.sqrt(p.N)
     if data is None:
-        samples = [sample(p, beta_star, rng, size) for size in sizes]
+        samples = [sample(p, beta_star, rng, size=size) for size in sizes]
     else:
         parts = data.samples(rng, sizes)
         samples = [(X, _labels(p, beta_star, rng, X) if y is None else y) for X, y in parts]
@@ -80,7 +80,7 @@ def redraw(p: Problem, draw: Draw, rng) -> Draw:
     return Draw(beta_star, draw.W0, a, X, y, draw.X2, _labels(p, beta_star, rng, draw.X2))
 
 
-def sample(p: Problem, beta_star, rng, size=None):
+def sample(p: Problem, beta_star, rng, *, size=None):
     """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
     X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))
     return X, _labels(p, beta_star, rng, X)
@@ -103,7 +103,7 @@ def _residual(p, draw, pre):
     return draw.y - np.concatenate([p.student(pre[rows]) @ draw.a for rows in blocks(pre.shape)])
 
 
-def direction(p: Problem, draw: Draw, of="residual"):
+def direction(p: Problem, draw: Draw, *, of="residual"):
     """β = Xᵀr/n (d,) with r the residual that the gradient sees, or, of="labels", Xᵀy/n whatever the initial output."""
     choice("of", of, DIRECTIONS)
     return draw.X.T @ (residual(p, draw) if of == "residual" else draw.y) / len(draw.X)
@@ -120,7 +120,7 @@ def gradient(p: Problem, draw: Draw):
     return G
 
 
-def stepped(p: Problem, draw: Draw, G, eta, rows="real"):
+def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
     """The first layer after a step of size eta along G = c_1 a βᵀ + E; shape (N, d).
 
     rows : "real" for W0 + ηG;  "rank one" for W0 + c_1 η a βᵀ;  "restored" for the real step with the rows of W0 + ηE
@@ -137,7 +137,7 @@ def stepped(p: Problem, draw: Draw, G, eta, rows="real"):
     return W + spike
 
 
-def features(p: Problem, base, move, eta, out=None):
+def features(p: Problem, base, move, eta, *, out=None):
     """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N)."""
     out = np.empty_like(base) if out is None else out
     for rows in blocks(base.shape):

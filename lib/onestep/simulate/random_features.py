@@ -40,7 +40,7 @@ class Path:
     variates: np.ndarray
 
 
-def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Path:
+def path(p: Problem, ridges, *, degree=2, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Path:
     """Fit the second layer on random features at every penalty, one eigendecomposition per replicate.
 
     Parameters
@@ -57,7 +57,7 @@ def path(p: Problem, ridges, degree=2, trials=20, seed=0, jobs=2, redraws=1, exe
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
     replicate = partial(_path, p, ridges, whole("degree", degree, 0), whole("redraws", redraws, 1))
-    results = repeat(replicate, trials, seed, jobs, memory(p), executor)
+    results = repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor)
     return Path(*(np.array(part) for part in zip(*results, strict=True)))
 
 

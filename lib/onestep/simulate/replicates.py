@@ -27,7 +27,7 @@ def key(seed, *branch):
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
 
 
-def repeat(replicate, trials, seed, jobs=2, gib=0.0, executor=None):
+def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
     Parameters

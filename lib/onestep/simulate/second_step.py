@@ -45,7 +45,7 @@ class Directions:
     square: np.ndarray
 
 
-def outliers(p: Problem, eta1, eta2, count=2, trials=20, seed=0, jobs=2, executor=None) -> Outliers:
+def outliers(p: Problem, eta1, eta2, *, count=2, trials=20, seed=0, jobs=2, executor=None) -> Outliers:
     """The `count` largest singular values of W_2 = W_0 + η_1G_1 + η_2G_2, and how far their vectors point ahead.
 
     Parameters
@@ -60,7 +60,7 @@ def outliers(p: Problem, eta1, eta2, count=2, trials=20, seed=0, jobs=2, executo
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
     replicate = partial(_outliers, p, *steps, whole("count", count, 1))
-    found, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    found, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
     return Outliers(*np.moveaxis(found, 2, 0), np.array(known))
 
 
@@ -81,13 +81,13 @@ def _stepped_twice(p, now, eta1, eta2):
         yield first.W0 + eta2 * gradient(p, batch)
 
 
-def directions(p: Problem, count=3, trials=20, seed=0, jobs=2, executor=None) -> Directions:
+def directions(p: Problem, count=3, *, trials=20, seed=0, jobs=2, executor=None) -> Directions:
     """The directions d_0, …, d_{count - 1} that a second step learns; no network is drawn.
 
     Raises ValueError for a bad argument.
     """
     replicate = partial(_directions, p.replace(N=1), whole("count", count, 1))
-    return Directions(*np.moveaxis(repeat(replicate, trials, seed, jobs, executor=executor), 1, 0))
+    return Directions(*np.moveaxis(repeat(replicate, trials, seed, jobs=jobs, executor=executor), 1, 0))
 
 
 def _directions(p, count, rng):
@@ -101,7 +101,7 @@ def _found(now, beta, powers):
     return [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
 
 
-def first_stairs(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):
+def first_stairs(p: Problem, eta1, eta2, *, trials=20, seed=0, jobs=2, executor=None):
     """Training losses (trials, 4) with spikes of infinite strength along what the steps learn; variates (trials, k).
 
     The losses are those without a step; with β; with η_1β + η_2d_0 and d_1 of the same batch; and with those of a fresh
@@ -118,7 +118,7 @@ def first_stairs(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=Non
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, above=0)
     replicate = partial(_first_stairs, p, *steps)
-    found, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    found, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
     return np.array(found), np.array(known)
 
 
@@ -134,7 +134,7 @@ def _first_stairs(p, eta1, eta2, rng):
     return out, variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])
 
 
-def losses(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):
+def losses(p: Problem, eta1, eta2, *, trials=20, seed=0, jobs=2, executor=None):
     """Test errors after one step, and after a second on the same batch and on a fresh one; (trials, 3).
 
     Ridge regression sees a sample of its own, and the error is that on 2n further rows.
@@ -149,7 +149,7 @@ def losses(p: Problem, eta1, eta2, trials=20, seed=0, jobs=2, executor=None):
     ValueError for a bad argument.
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    return np.array(repeat(partial(_losses, p, *steps), trials, seed, jobs, memory(p), executor))
+    return np.array(repeat(partial(_losses, p, *steps), trials, seed, jobs=jobs, gib=memory(p), executor=executor))
 
 
 def _losses(p, eta1, eta2, rng):

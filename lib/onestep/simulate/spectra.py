@@ -68,9 +68,9 @@ class Features:
     variates: np.ndarray
 
 
-def directions(p: Problem, trials=20, seed=0, jobs=2, executor=None):
+def directions(p: Problem, *, trials=20, seed=0, jobs=2, executor=None):
     """(‖β‖², cosine of β with β⋆), each (trials,), without the gradient."""
-    return np.array(repeat(partial(_directions, p), trials, seed, jobs, executor=executor)).T
+    return np.array(repeat(partial(_directions, p), trials, seed, jobs=jobs, executor=executor)).T
 
 
 def _directions(p, rng):
@@ -78,24 +78,28 @@ def _directions(p, rng):
     return _against(network.direction(p, now), now)
 
 
-def gradients(p: Problem, trials=20, seed=0, jobs=2, executor=None) -> Gradients:
+def gradients(p: Problem, *, trials=20, seed=0, jobs=2, executor=None) -> Gradients:
     """Distance of the gradient from rank one, and the direction it points in."""
-    results, known = zip(*repeat(partial(_gradients, p), trials, seed, jobs, memory(p), executor), strict=True)
+    results, known = zip(
+        *repeat(partial(_gradients, p), trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
+    )
     return Gradients(*np.transpose(results), np.array(known))
 
 
 def _gradients(p, rng):
     now = network.draw(p, rng)
     G = network.gradient(p, now)
-    betas = [network.direction(p, now, of) for of in network.DIRECTIONS]
+    betas = [network.direction(p, now, of=of) for of in network.DIRECTIONS]
     gaps = [operator_norm(G - np.outer(p.student.linear * now.a, beta), _NORM) for beta in betas]
     return [*(np.array(gaps) / operator_norm(G, _NORM)), *_against(betas[0], now)], _variates(p, now)
 
 
-def weights(p: Problem, eta, trials=20, seed=0, jobs=2, executor=None) -> Weights:
+def weights(p: Problem, eta, *, trials=20, seed=0, jobs=2, executor=None) -> Weights:
     """The two largest singular values of W after each step, and where the first vectors point.  eta : 1-D, >= 0."""
     eta = np.atleast_1d(steps(eta))
-    results, known = zip(*repeat(partial(_weights, p, eta), trials, seed, jobs, memory(p), executor), strict=True)
+    results, known = zip(
+        *repeat(partial(_weights, p, eta), trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
+    )
     return Weights(*np.swapaxes(results, 0, 1), np.array(known))
 
 
@@ -115,10 +119,12 @@ def _weights(p, eta, rng):
     return np.transpose(out), _variates(p, now)
 
 
-def weight_spectrum(p: Problem, eta, trials=4, seed=0, jobs=2, executor=None):
+def weight_spectrum(p: Problem, eta, *, trials=4, seed=0, jobs=2, executor=None):
     """All singular values of W after one step of size eta >= 0, largest first; shape (trials, min(N, d))."""
     number("eta", eta, least=0)
-    return np.array(repeat(partial(_weight_spectrum, p, eta), trials, seed, jobs, memory(p), executor))
+    return np.array(
+        repeat(partial(_weight_spectrum, p, eta), trials, seed, jobs=jobs, gib=memory(p), executor=executor)
+    )
 
 
 def _weight_spectrum(p, eta, rng):
@@ -126,7 +132,7 @@ def _weight_spectrum(p, eta, rng):
     return np.linalg.svd(now.W0 + eta * network.gradient(p, now), compute_uv=False)
 
 
-def feature_spectrum(p: Problem, eta, seed=0):
+def feature_spectrum(p: Problem, eta, *, seed=0):
     """All singular values of F/√n of one replicate at each step, largest first; (len(eta), min(n, N)).  eta : 1-D."""
     checks.memory(memory(p))
     _, base, move = _activations(p, key(seed, 0))
@@ -138,14 +144,14 @@ def feature_spectrum(p: Problem, eta, seed=0):
     return np.array(out)
 
 
-def features(p: Problem, eta, count, order=0, trials=4, seed=0, jobs=2, executor=None) -> Features:
+def features(p: Problem, eta, count, *, order=0, trials=4, seed=0, jobs=2, executor=None) -> Features:
     """The `count` largest singular values of F/√n after each step, and their left vectors against `order` monomials.
 
     eta : 1-D, >= 0.  count : whole number >= 1.  order : whole number >= 0.
     """
     eta = np.atleast_1d(steps(eta))
     replicate = partial(_features, p, eta, count, whole("order", order, 0))
-    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    results, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
     table = np.array(results)
     return Features(table[..., 0], table[..., 1:], np.array(known))
 
@@ -157,7 +163,7 @@ def _features(p, eta, count, order, rng):
     basis = np.linalg.qr(z[:, None] ** [*range(1, order + 1), 0])[0]
     out = []
     for step in eta:
-        top = singular_triplets(network.features(p, base, move, step), count, _NORM)
+        top = singular_triplets(network.features(p, base, move, step), count, tolerance=_NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
     moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, 15), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
     return out, np.concatenate([_variates(p, now), moments])
@@ -165,7 +171,7 @@ def _features(p, eta, count, order, rng):
 
 def _variates(p, now):
     """`variates`, and how W0 sees a and β_y = Xᵀy/n, which does not know W0: ‖W0ᵀa‖², ‖W0β_y‖²/‖β_y‖² and aᵀW0β_y."""
-    hidden, beta = now.W0.T @ now.a, network.direction(p, now, "labels")
+    hidden, beta = now.W0.T @ now.a, network.direction(p, now, of="labels")
     along = now.W0 @ beta / np.linalg.norm(beta)
     more = [hidden @ hidden - 1, along @ along - p.N / p.d, hidden @ beta]
     return np.append(variates(p, now, now.y2[:, None]), more)

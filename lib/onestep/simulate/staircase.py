@@ -20,7 +20,7 @@ from .network import direction, draw, gram_factor, redraw
 from .replicates import repeat
 
 
-def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redraws=1, moments=False) -> Losses:
+def plateaus(p: Problem, orders, *, trials=20, seed=0, jobs=2, executor=None, redraws=1, moments=False) -> Losses:
     """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
@@ -44,7 +44,7 @@ def plateaus(p: Problem, orders, trials=20, seed=0, jobs=2, executor=None, redra
             f"orders = {orders}: c_{missing[0] + 1} = 0, so that no step bears spike {missing[0] + 1}; stop below it"
         )
     replicate = partial(_plateaus, p, orders, redraws, moments)
-    results, known = zip(*repeat(replicate, trials, seed, jobs, memory(p), executor), strict=True)
+    results, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
     return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
 
 

@@ -72,7 +72,7 @@ def deflated(A, left, right):
     return _Deflated(A, left, right)
 
 
-def operator_norm(A, tolerance=1e-6, max_steps=1000):
+def operator_norm(A, tolerance=1e-6, *, max_steps=1000):
     """‖A‖_op, the largest singular value, as a float.
 
     A : (n, N) array, or a LinearOperator such as `deflated(F - F0, left, right)`.
@@ -81,10 +81,10 @@ def operator_norm(A, tolerance=1e-6, max_steps=1000):
 
     Raises ValueError for a bad argument, ArithmeticError if max_steps do not reach the tolerance.
     """
-    return float(singular_triplets(A, 1, tolerance, max_steps).values[0])
+    return float(singular_triplets(A, 1, tolerance=tolerance, max_steps=max_steps).values[0])
 
 
-def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
+def singular_triplets(A, count, *, tolerance=1e-6, max_steps=1000) -> Triplets:
     """The `count` largest singular triplets of A.
 
     Arguments and errors as in `operator_norm`; 1 <= count <= min(n, N). A value that is repeated exactly may be found
@@ -99,7 +99,7 @@ def singular_triplets(A, count, tolerance=1e-6, max_steps=1000) -> Triplets:
         raise ValueError(f"count = {count}: a matrix of shape {n} x {N} has only {min(n, N)} singular values")
     max_steps = min(whole("max_steps", max_steps, count), n, N)
     if n < N:  # the start vector belongs on the short side, which min(n, N) steps exhaust
-        flipped = singular_triplets(A.T, count, tolerance, max_steps)
+        flipped = singular_triplets(A.T, count, tolerance=tolerance, max_steps=max_steps)
         return replace(flipped, left=flipped.right, right=flipped.left)
 
     rng = np.random.default_rng(_START)

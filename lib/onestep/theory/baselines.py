@@ -10,7 +10,7 @@ from ..checks import number
 from ..problem import Problem
 
 
-def linear_ridge(p: Problem, samples, least=0.0):
+def linear_ridge(p: Problem, samples, *, least=0.0):
     """Limit of the test error of min_b ‖y - Xb‖²/samples + penalty·‖b‖² with its best penalty >= least.
 
     With γ = d/samples and the effective penalty ν, penalty = ν(1 - γ/(1+ν)), the error is

@@ -151,7 +151,7 @@ def sample_covariance(p: Problem, spectrum, damping) -> Direction:
     return Direction(s / (s + kappa), p.phi * error * left)
 
 
-def signs(p: Problem, spectrum, basis="eigenbasis") -> Direction:
+def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     """The step along sign(G), the first step of Adam without its ε: entry by entry, so that it depends on the basis.
 
     √d G_ij/a_i is N(c_1 √d β_j, φ E y² s_j Var σ') given β = Xᵀy/n, hence the mean of sign(a_i G_ij) over neurons is

@@ -18,7 +18,7 @@ _ORDER = 6  # Hermite parts of the target that are kept
 _NODES = 40  # quadrature nodes per direction
 
 
-def energy(target, d, n, activation="shifted_relu", preprocess=False):
+def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
     """Predicted mean energy of the moved neurons along each direction, (len(n), r), for sample sizes n (1-D).
 
     target, activation, preprocess : as for the simulation; the estimated linear part adds its own noise.

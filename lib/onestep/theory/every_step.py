@@ -103,7 +103,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
         return fixed_point(p, eta, **options)
     for name, value in options.items():
         raise ValueError(f'{name} = {value!r}: method="spiked" cannot use it; "fixed_point" can')
-    found = staircase.spiked(p, eta, bool(growing_rows))
+    found = staircase.spiked(p, eta, growing_rows=bool(growing_rows))
     none = np.full(np.shape(found.train), np.nan)[()]
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 
@@ -250,7 +250,7 @@ def best_step(p, largest=None, **options):
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-def best_ridge(p, eta, smallest=1e-6, largest=1e3, **options):
+def best_ridge(p, eta, *, smallest=1e-6, largest=1e3, **options):
     """The ridge in [smallest, largest] with the smallest predicted test error after a step eta; a `Best`."""
     eta = checks.number("eta", eta, least=0)
     smallest = checks.number("smallest", smallest, above=0)

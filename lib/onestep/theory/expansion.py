@@ -47,7 +47,7 @@ def omitted(p: Problem, eta, order):
     return np.reshape(out, eta.shape)[()]
 
 
-def forms(p: Problem, order, length=1.0):
+def forms(p: Problem, order, *, length=1.0):
     """Limits of v1ᵀR0v2, v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, R0 = (F0F0ᵀ + λnI)⁻¹.
 
     z = X̃β/‖β‖, z⋆ = X̃β⋆, negligible initial output. Returns a symmetric matrix (2 order + 4, 2 order + 4).
@@ -63,7 +63,7 @@ def forms(p: Problem, order, length=1.0):
     scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu
     tau = p.psi / p.phi * t.df
     length = number("length", length, least=0)
-    even = 1 - (1 - tau) / (1 + common_part(p, t, length))
+    even = 1 - (1 - tau) / (1 + common_part(p, t, length=length))
     constant = 1 / (1 + common_part(p, t)) if p.first_layer == "gaussian" else 1.0
     out = np.zeros((2 * order + 4, 2 * order + 4))
     out[: 2 * order, : 2 * order] = np.block(

@@ -139,6 +139,6 @@ def printed_system(p: Problem, m1, m2):
     return np.array([first, second]) / abs(c1 * m1 * m2)
 
 
-def common_part(p, at, length=1.0):
+def common_part(p, at, *, length=1.0):
     """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest; length : Var ‖x‖² over 2d."""
     return length * 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

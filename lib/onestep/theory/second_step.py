@@ -79,7 +79,7 @@ def outlier_count(alpha1, alpha2) -> int:
     return floor(alpha2 / (0.5 - alpha1) + 1e-12)
 
 
-def leading_sizes(p: Problem, eta1, eta2, count=2, batch="reused"):
+def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     """The `count` largest singular values of the mean of W_2 - W_0 to leading order, (count,).
 
     Term k is η_2(k + 1)c_{k+1}(η_1c_1)^k a^{∘(k+1)} d_kᵀ, and term 0 also holds the first step, c_1η_1 a βᵀ. Each is
@@ -117,7 +117,7 @@ def _moment(order):
     return 0 if order % 2 else factorial(order) // (2 ** (order // 2) * factorial(order // 2))
 
 
-def direction(p: Problem, k, batch="reused") -> Direction:
+def direction(p: Problem, k, *, batch="reused") -> Direction:
     """The limit of d_k = Xᵀ(y ∘ z^k)/n, with z = Xβ of the first step's β, on the first step's batch or a fresh one.
 
     Parameters
@@ -134,7 +134,7 @@ def direction(p: Problem, k, batch="reused") -> Direction:
     return Direction(float(toward[0]), float(rows[0, 0]))
 
 
-def span(p: Problem, eta1, eta2, batch="reused"):
+def span(p: Problem, eta1, eta2, *, batch="reused"):
     """Squared norm of β⋆'s projection on what both steps learn, η_1β + η_2d_0 and d_1.
 
     Once both spikes are strong, ridge regression uses X̃ times these freely. For isotropic inputs the first stairs Δ_1
@@ -177,7 +177,7 @@ def _inner(p, s, v, slope, own):
     return rows, along, toward
 
 
-def outliers(p: Problem, eta1, eta2, batch="reused", count=2) -> Outliers:
+def outliers(p: Problem, eta1, eta2, *, batch="reused", count=2) -> Outliers:
     """Outliers of W_2 at this n, without the expansion in powers.
 
     Parameters

@@ -61,7 +61,7 @@ class FeatureSpikes:
     overlap: np.ndarray
 
 
-def weights(p: Problem, eta=0.0, step_noise="isotropic") -> Law | SampledRows:
+def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows:
     """Law of the singular values of W = W0 + ηG (N, d) without its spike. Both first layers have the same limit.
 
     The part of row i of the gradient that is not rank one, a_i Xᵀ((y - f_0) ∘ (σ'(Xw_i) - c_1))/n, is taken as
@@ -121,7 +121,7 @@ def _residuals(p):
     return y * sqrt((p.target.second_moment + spread**2) / np.mean(y**2))
 
 
-def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
+def weight_spike(p: Problem, eta, *, step_noise="isotropic") -> WeightSpike:
     """Location and overlaps of the spike η c_1 a βᵀ in W.
 
     Negligible initial output: strength θ = η|c_1|√D. With the full one the strength is θ² - 2θρ_0 in place of θ²: no
@@ -137,7 +137,7 @@ def weight_spike(p: Problem, eta, step_noise="isotropic") -> WeightSpike:
 
 
 def _weight_spike(p, eta, step_noise):
-    law, (u, t) = weights(p, eta, step_noise), _rows(p, eta, step_noise)
+    law, (u, t) = weights(p, eta, step_noise=step_noise), _rows(p, eta, step_noise)
     theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
     strength = theta**2 - 2 * theta * rho0
 
@@ -214,7 +214,7 @@ def _explained(psi, s, tail, w):
     return (share, slope) if np.iscomplexobj(w) else (share.real, slope.real)
 
 
-def feature_spikes(p: Problem, eta, count=4, step_noise="isotropic") -> FeatureSpikes:
+def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> FeatureSpikes:
     """Spikes of F/√n at a finite step: singular values and overlaps of the left vectors with the monomials.
 
     With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² = 1 + u²·growth as in
@@ -266,12 +266,12 @@ def visible(p: Problem, eta, count=8):
     count : spikes looked for, 1 <= count <= 8.
     """
     eta = steps(eta)
-    values = np.nan_to_num(feature_spikes(p, eta, count).value)
+    values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
     seen = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
     return np.minimum(seen, min(p.n, p.N))[()]
 
 
-def birth(p: Problem, order: int, height=1.0):
+def birth(p: Problem, order: int, *, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
     height : >= 1, the step at which the spike stands at height times the bulk's edge.

@@ -60,7 +60,9 @@ def growth_ratio(p: Problem):
     return p.row_growth / (p.student.linear**2 * p.D)
 
 
-def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = False, intercept: bool = False) -> Losses:
+def gains(
+    p: Problem, order: int, *, printed: bool = False, growing_rows: bool = False, intercept: bool = False
+) -> Losses:
     """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
 
     Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
@@ -96,7 +98,7 @@ def gains(p: Problem, order: int, printed: bool = False, growing_rows: bool = Fa
     return Losses(float(drop.train[0]), test)
 
 
-def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
+def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
 
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
@@ -115,9 +117,9 @@ def boundary(p: Problem, order: int, growing_rows: bool = False) -> Losses:
 def spiked(
     p: Problem,
     eta,
+    *,
     growing_rows: bool = False,
     intercept: bool = False,
-    *,
     order: int | None = None,
     length: float = 1.0,
 ) -> Losses:
@@ -184,7 +186,9 @@ def _drops(p, log_strength, signs, growth=0.0, intercept=False, length=1.0):
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
-    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K, length) @ right.swapaxes(1, 2)
+    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K, length=length) @ right.swapaxes(
+        1, 2
+    )
     J, dJ = split(((small * h) * np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]).sum(1))
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
@@ -212,7 +216,7 @@ def _spike_forms(p, at, K, growth, intercept):
     return xi @ (teacher * scale), (xi * (factorial(ranks) * inside)) @ xi.T, cross
 
 
-def hidden_metric(p, at, K, length=1.0):
+def hidden_metric(p, at, K, *, length=1.0):
     """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
 
     length : as in `spiked`.
@@ -220,7 +224,7 @@ def hidden_metric(p, at, K, length=1.0):
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
     """
-    tau, common = p.psi / p.phi * at.df, common_part(p, at, length)
+    tau, common = p.psi / p.phi * at.df, common_part(p, at, length=length)
     theta = common / (1 + common)
     gamma, inverse = _gaussian_moment(np.arange(1, K + 1)), _inverse_moments(K)
     toward = inverse @ gamma

@@ -112,7 +112,7 @@ def mixed_signs(r):
     return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
 
 
-def random_teacher(d, r, rng, weights=None, correlation=0.0):
+def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
     """A teacher with r directions in a uniformly random subspace, every two of them at one cosine.
 
     Parameters
@@ -145,7 +145,7 @@ def random_teacher(d, r, rng, weights=None, correlation=0.0):
     return Teacher(mix @ V, mixed_signs(r) if weights is None else weights)
 
 
-def fan_teacher(d, degrees, weights=None):
+def fan_teacher(d, degrees, *, weights=None):
     """A teacher whose lines lie in the plane of the first two coordinates.
 
     Parameters
@@ -173,7 +173,7 @@ def fan_teacher(d, degrees, weights=None):
     return Teacher(V, mixed_signs(len(V)) if weights is None else weights)
 
 
-def scattered_teacher(d, r, rng, dimension=None, weights=None):
+def scattered_teacher(d, r, rng, *, dimension=None, weights=None):
     """A teacher with r independent uniformly random directions in the span of the first coordinates.
 
     Parameters
@@ -222,7 +222,7 @@ class Population:
         self.teacher, self.d, self.removed = teacher, teacher.d, _parts(removed)
         self._norms, self._units = polar(teacher.directions)
         b = teacher.weights
-        self.start = float(b @ kernel(teacher.directions, teacher.directions, removed) @ b)
+        self.start = float(b @ kernel(teacher.directions, teacher.directions, removed=removed) @ b)
 
     def loss(self, a, W):
         """E(f - f⋆)² at second layer a (..., m) and first layer W (..., m, d)."""
@@ -234,7 +234,7 @@ class Population:
         norms, units = polar(W)
         u, P = _beside(a, -self.teacher.weights, -1), _beside(W, self.teacher.directions, -2)
         others = _beside(norms, self._norms, -1)
-        h, slope, rest = kernel_parts(units, _beside(units, self._units, -2), self.removed)
+        h, slope, rest = kernel_parts(units, _beside(units, self._units, -2), removed=self.removed)
         h *= norms[..., :, None]
         h *= others[..., None, :]
         field = _times(h, u)
@@ -246,14 +246,14 @@ class Population:
 
     def normal_equations(self, W):
         """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
-        K = kernel(W, np.concatenate([W, self.teacher.directions]), self.removed)
+        K = kernel(W, np.concatenate([W, self.teacher.directions]), removed=self.removed)
         return K[:, : len(W)], K[:, len(W) :] @ self.teacher.weights
 
 
-def kernel(W, P, removed=BOTH):
+def kernel(W, P, *, removed=BOTH):
     """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W and p_j of P, (len(W), len(P)); σ is the ReLU without `removed`."""
     (norms, units), (others, seen) = polar(W), polar(P)
-    h, _, _ = kernel_parts(units, seen, _parts(removed))
+    h, _, _ = kernel_parts(units, seen, removed=_parts(removed))
     return norms[..., :, None] * h * others[..., None, :]
 
 
@@ -263,7 +263,7 @@ def polar(W):
     return norms, W / norms[..., None]
 
 
-def kernel_parts(units, others, removed=BOTH):
+def kernel_parts(units, others, *, removed=BOTH):
     """h, h' and h - c h' at all cosines c of unit vectors (..., m, d) and (..., q, d), each (..., m, q)."""
     cosine = units @ others.mT
     cosine = np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)

@@ -98,8 +98,8 @@ def test_starts_near_the_teacher_and_from_the_first_two_stages():
     a, W = landscape.near(TEACHER, 4, 0.0, 2, 5)
     assert a.shape == (2, 12) and W.shape == (2, 12, 5)
     np.testing.assert_allclose(SYSTEM.loss(a, W), 0, atol=1e-14)
-    a, W = landscape.fitted(TEACHER, 7, 3, 6, 1e-2)
-    one = threestage.train(SYSTEM, 7, key(6, 7, 2), (), 1e-2).fitted
+    a, W = landscape.fitted(TEACHER, 7, 3, 6, fit_ridge=1e-2)
+    one = threestage.train(SYSTEM, 7, key(6, 7, 2), (), fit_ridge=1e-2).fitted
     np.testing.assert_array_equal(W[2], one[1])
     assert len(np.unique(SYSTEM.loss(a, W))) == 3
 

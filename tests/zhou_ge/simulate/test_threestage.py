@@ -23,7 +23,7 @@ def test_loss_is_the_quadratic_form_of_the_kernel(rng, teacher, removed):
     system = threestage.Population(teacher, removed)
     a, W = rng.standard_normal(5), rng.standard_normal((5, 7))
     u, P = np.append(a, -teacher.weights), np.vstack([W, teacher.directions])
-    assert system.loss(a, W) == pytest.approx(u @ relu.kernel(P, P, removed) @ u, rel=1e-12)
+    assert system.loss(a, W) == pytest.approx(u @ relu.kernel(P, P, removed=removed) @ u, rel=1e-12)
     assert system.loss(teacher.weights, teacher.directions) == pytest.approx(0, abs=1e-14)
     K, k = system.normal_equations(W)
     assert system.loss(a, W) == pytest.approx(a @ K @ a - 2 * a @ k + system.start, rel=1e-12)
@@ -131,7 +131,7 @@ def test_all_stages_reach_the_predicted_minimum(rng, correlation):
 def test_gradient_descent_arrives_where_quasi_newton_does(rng, teacher):
     system = threestage.Population(teacher)
     start = threestage.planted(teacher, 6, 0.5, rng)
-    ends = [threestage.descend(system, *start, 3e-3, method, limit=20_000) for method in threestage.METHODS]
+    ends = [threestage.descend(system, *start, 3e-3, method=method, limit=20_000) for method in threestage.METHODS]
     assert all(end.converged for end in ends)
     assert ends[0].evaluations < ends[1].evaluations
     assert ends[0].loss == pytest.approx(ends[1].loss, rel=1e-4)
@@ -144,10 +144,10 @@ def test_several_gradient_descents_at_once_are_those_one_by_one(teacher):
     system = threestage.Population(teacher)
     starts = [threestage.planted(teacher, 4, 0.5, key(9, t)) for t in range(3)]
     a, W = (np.array(part) for part in zip(*starts, strict=True))
-    together = threestage.descend(system, a, W, 3e-3, "gradient", limit=50)
+    together = threestage.descend(system, a, W, 3e-3, method="gradient", limit=50)
     assert together.loss.shape == together.converged.shape == (3,)
     for t, start in enumerate(starts):
-        alone = threestage.descend(system, *start, 3e-3, "gradient", limit=50)
+        alone = threestage.descend(system, *start, 3e-3, method="gradient", limit=50)
         np.testing.assert_allclose(together.W[t], alone.W, rtol=1e-9, atol=1e-12)
 
 
@@ -200,7 +200,7 @@ def test_descent_reports_that_it_did_not_converge(rng, teacher):
     for method in threestage.METHODS:
         start = threestage.planted(teacher, 6, 0.5, rng)
         system = threestage.Population(teacher)
-        end = threestage.descend(system, *start, 3e-3, method, limit=3)
+        end = threestage.descend(system, *start, 3e-3, method=method, limit=3)
         assert not end.converged
 
 

@@ -15,9 +15,9 @@ from onestep.zhou_ge.theory.landscape import (
 )
 
 ORTHOGONAL = relu.random_teacher(6, 3, key(0))
-CLOSE = relu.fan_teacher(4, [0, 60], [1.0, 1.0])
-OPPOSITE = relu.fan_teacher(4, [0, 50], [1.0, -1.0])
-STAR = relu.fan_teacher(3, 36 * np.arange(5), np.ones(5))
+CLOSE = relu.fan_teacher(4, [0, 60], weights=[1.0, 1.0])
+OPPOSITE = relu.fan_teacher(4, [0, 50], weights=[1.0, -1.0])
+STAR = relu.fan_teacher(3, 36 * np.arange(5), weights=np.ones(5))
 UNEQUAL = relu.random_teacher(5, 3, key(1), weights=[2.0, -0.4, 1.0], correlation=0.3)
 
 
@@ -70,7 +70,7 @@ def test_curvatures_of_an_orthogonal_teacher_in_closed_form():
     assert Certificate(relu.Teacher(np.eye(1, 3), [-2.0])).slowest == pytest.approx(outside)
 
 
-@pytest.mark.parametrize("teacher", [CLOSE, OPPOSITE, relu.fan_teacher(4, [0, 75], [1.0, 0.5])])
+@pytest.mark.parametrize("teacher", [CLOSE, OPPOSITE, relu.fan_teacher(4, [0, 75], weights=[1.0, 0.5])])
 def test_curvatures_are_the_second_differences_on_the_side_the_minimum_moves_to(teacher):
     certificate, outside = Certificate(teacher), np.eye(teacher.d)[-1]
     step = 1e-4
@@ -152,8 +152,8 @@ def test_certificate_at_a_penalty_is_the_sign_of_the_minimiser_and_tends_to_the_
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, STAR, UNEQUAL])
 def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     ridge, system = 3e-3, threestage.Population(teacher)
-    starts = [threestage.initialise(teacher.d, teacher.r + 1, key(7, t), 0.3) for t in range(60)]
-    end = threestage.descend(system, *landscape.stack(starts), ridge, "gradient", 4000, step=0.5)
+    starts = [threestage.initialise(teacher.d, teacher.r + 1, key(7, t), scale=0.3) for t in range(60)]
+    end = threestage.descend(system, *landscape.stack(starts), ridge, method="gradient", limit=4000, step=0.5)
     objectives = landscape.evaluate(system, end.a, end.W, ridge)[0]
     low, high = global_minimum(teacher, ridge).objective, local_minimum_missing_neuron(teacher, ridge).objective
     assert np.all((objectives < low + 0.05 * (high - low)) | (objectives > high - 0.005 * (high - low)))

@@ -32,7 +32,7 @@ def test_missing_direction_is_what_is_left_without_it(rng, teacher):
 @pytest.mark.parametrize("weights", [[1.0, 1.0], [2.0, -0.3]])
 @pytest.mark.parametrize("degrees", [25, 90])
 def test_minimum_does_not_depend_on_the_space_around(degrees, weights):
-    fans = [relu.fan_teacher(d, [0, degrees], weights) for d in (2, 9)]
+    fans = [relu.fan_teacher(d, [0, degrees], weights=weights) for d in (2, 9)]
     near, far = (theory.threestage.minimum(fan, [1e-3, 1e-4]) for fan in fans)
     for part in ("loss", "penalty", "angle"):
         np.testing.assert_allclose(getattr(near, part), getattr(far, part), rtol=1e-9, atol=1e-12)
@@ -74,10 +74,10 @@ def test_first_step_on_samples_against_simulation():
     for noise in (0.0, 0.5):
         teacher, found = relu.random_teacher(d, 2, key(5), weights=[1.0, -0.5], correlation=0.3), []
         for s in range(8):
-            system = threestage.sample(teacher, n, key(6, s), noise)
+            system = threestage.sample(teacher, n, key(6, s), noise=noise)
             W = threestage.first_step(system, *threestage.initialise(d, 40, key(7, s)))
             found.append(threestage.subspace_energy(W, teacher))
-        assert np.mean(found) == pytest.approx(theory.threestage.sampled_step(teacher, [n], noise)[0], rel=0.1)
+        assert np.mean(found) == pytest.approx(theory.threestage.sampled_step(teacher, [n], noise=noise)[0], rel=0.1)
 
 
 def test_first_step_on_samples_limits():
@@ -86,12 +86,12 @@ def test_first_step_on_samples_limits():
     share = theory.threestage.sampled_step(teacher, n)
     assert np.all(np.diff(share) > 0) and share[0] < 0.1 and share[-1] == pytest.approx(1, abs=1e-6)
     power = threestage.Population(teacher).start
-    noisy = theory.threestage.sampled_step(teacher, 2 * n, np.sqrt(power))
+    noisy = theory.threestage.sampled_step(teacher, 2 * n, noise=np.sqrt(power))
     assert noisy == pytest.approx(share, rel=1e-12)  # noise as strong as the target costs half the samples
-    alternating = relu.fan_teacher(50, [0, 45, 90, 135], [1.0, -1.0, 1.0, -1.0])
+    alternating = relu.fan_teacher(50, [0, 45, 90, 135], weights=[1.0, -1.0, 1.0, -1.0])
     assert theory.threestage.sampled_step(alternating, n) == pytest.approx(2 / 50, rel=1e-9)
     with pytest.raises(ValueError, match="noise = -1"):
-        theory.threestage.sampled_step(teacher, n, -1.0)
+        theory.threestage.sampled_step(teacher, n, noise=-1.0)
     with pytest.raises(ValueError, match="n = 0"):
         theory.threestage.sampled_step(teacher, [0.0])
 
@@ -107,7 +107,7 @@ def test_covering_angle_of_random_lines_in_a_plane():
 
 
 def four_lines(d):
-    return relu.fan_teacher(d, [0, 45, 90, 135], [1.0, -1.0, 1.0, -1.0])
+    return relu.fan_teacher(d, [0, 45, 90, 135], weights=[1.0, -1.0, 1.0, -1.0])
 
 
 @pytest.mark.parametrize("d", [20, 60])
@@ -128,7 +128,7 @@ def test_a_step_without_quadratic_part_is_that_of_degree_four(d):
 
 
 def test_quartic_step_wants_a_teacher_of_degree_four():
-    for bad in (relu.fan_teacher(5, [0, 45]), relu.fan_teacher(5, range(0, 180, 30), [1.0, -1.0] * 3)):
+    for bad in (relu.fan_teacher(5, [0, 45]), relu.fan_teacher(5, range(0, 180, 30), weights=[1.0, -1.0] * 3)):
         with pytest.raises(ValueError, match="degree 4"):
             theory.threestage.quartic_step(bad)
 
@@ -171,7 +171,7 @@ def test_loss_after_stage_two_at_small_ridge_is_the_cube_of_the_mesh(k, exponent
 
 
 def test_loss_after_stage_two_limits():
-    teacher = relu.fan_teacher(3, [0, 70, 110], [1.0, -0.5, 2.0])
+    teacher = relu.fan_teacher(3, [0, 70, 110], weights=[1.0, -0.5, 2.0])
     start = relu.Population(teacher).start
     assert theory.threestage.second_stage_loss(teacher, 5, 1e6) == pytest.approx(start, rel=1e-4)
     # a wide layer with mean penalty is ridge regression in the limit kernel: one equation, no fluctuation

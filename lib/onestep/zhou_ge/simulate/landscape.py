@@ -81,7 +81,7 @@ def follow(system, a, W, ridge, marks):
     passed = []
     for gap in np.diff(marks, prepend=0):
         if gap:
-            end = descend(system, a, W, ridge, "gradient", int(gap), tolerance=0.0)
+            end = descend(system, a, W, ridge, method="gradient", limit=int(gap), tolerance=0.0)
             a, W = end.a, end.W
         passed.append((*evaluate(system, a, W, ridge), a, W))
     return Trajectory(marks, *(np.array(part) for part in zip(*passed, strict=True)))
@@ -186,7 +186,7 @@ def near(teacher, copies, spread, count, seed):
     return stack([scatter(*neurons, copies, spread, key(seed, s)) for s in range(whole("count", count, 1))])
 
 
-def fitted(teacher, m, count, seed, fit_ridge=1e-3, jobs=1, executor=None):
+def fitted(teacher, m, count, seed, *, fit_ridge=1e-3, jobs=1, executor=None):
     """Starts from stages 1 and 2 on the population.
 
     Parameters
@@ -206,11 +206,11 @@ def fitted(teacher, m, count, seed, fit_ridge=1e-3, jobs=1, executor=None):
     a, W : arrays, (count, m) and (count, m, d)
     """
     branch = (*seed, m) if isinstance(seed, tuple) else (seed, m)
-    return stack(repeat(partial(_fitted, teacher, m, fit_ridge), count, branch, jobs, executor=executor))
+    return stack(repeat(partial(_fitted, teacher, m, fit_ridge), count, branch, jobs=jobs, executor=executor))
 
 
 def _fitted(teacher, m, fit_ridge, rng):
-    return train(Population(teacher), m, rng, (), fit_ridge).fitted
+    return train(Population(teacher), m, rng, (), fit_ridge=fit_ridge).fitted
 
 
 def stack(networks):

@@ -94,7 +94,7 @@ class Empirical:
         return v - self._affine @ (self._affine.T @ v)
 
 
-def sample(teacher, n, rng, noise=0.0):
+def sample(teacher, n, rng, *, noise=0.0):
     """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0."""
     number("noise", noise, least=0)
     X = rng.standard_normal((whole("n", n, 1), teacher.d))
@@ -102,7 +102,7 @@ def sample(teacher, n, rng, noise=0.0):
     return Empirical(X, y + noise * rng.standard_normal(n) if noise else y, teacher)
 
 
-def initialise(d, m, rng, scale=1e-3):
+def initialise(d, m, rng, *, scale=1e-3):
     """Second layer a (m,) of random signs and first layer W (m, d) on a sphere, both of size `scale` per neuron."""
     whole("m", m, 1)
     number("scale", scale, above=0)
@@ -162,6 +162,7 @@ def descend(
     a,
     W,
     ridge,
+    *,
     method="quasi-newton",
     limit=2000,
     tolerance=None,
@@ -260,7 +261,7 @@ class Training:
         return (self.descents[-1].a, self.descents[-1].W) if self.descents else self.fitted
 
 
-def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2000):
+def train(system, m, rng, ridges, *, fit_ridge=1e-3, method="quasi-newton", limit=2000):
     """All three stages from a small random start of m neurons.
 
     Parameters
@@ -294,17 +295,17 @@ def train(system, m, rng, ridges, fit_ridge=1e-3, method="quasi-newton", limit=2
     stages.append((a, W))
     a, W = balance(fit_second_layer(system, W, fit_ridge), W)
     stages.append((a, W))
-    return Training(*stages, np.array(ridges, float), anneal(system, a, W, ridges, method, limit))
+    return Training(*stages, np.array(ridges, float), anneal(system, a, W, ridges, method=method, limit=limit))
 
 
-def anneal(system, a, W, ridges, method="quasi-newton", limit=2000, **options):
+def anneal(system, a, W, ridges, *, method="quasi-newton", limit=2000, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
     options : as for `descend`
     """
     descents = []
     for ridge in ridges:
-        descents.append(descend(system, a, W, ridge, method, limit, **options))
+        descents.append(descend(system, a, W, ridge, method=method, limit=limit, **options))
         a, W = descents[-1].a, descents[-1].W
     return descents
 
@@ -386,7 +387,7 @@ def subspace_energy(W, teacher):
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
 
 
-def covering(W, teacher, probes=20_000):
+def covering(W, teacher, *, probes=20_000):
     """Largest angle between a line of the target subspace and the nearest neuron's, seen in that subspace.
 
     Exact in two dimensions or fewer; in more, the largest over fixed random lines, a little too small.
@@ -442,7 +443,7 @@ def measures(system, a, W):
     )
 
 
-def recovered(a, W, teacher, degrees=5.0):
+def recovered(a, W, teacher, *, degrees=5.0):
     """Whether every teacher line has at least half its weight |a⋆_k| in neurons within `degrees` of it."""
     angle, nearest = angles(W, teacher)
     near = np.where(angle <= degrees, masses(a, W), 0.0)

@@ -45,7 +45,7 @@ def first_step(teacher, removed=BOTH):
     return FirstStep(float(1 - outside / total), float(aligned / total))
 
 
-def sampled_step(teacher, n, noise=0.0):
+def sampled_step(teacher, n, *, noise=0.0):
     """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, to leading order in 1/d.
 
     The signal of a neuron is Mŵ, M = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr M²/d; each coordinate has noise of variance

@@ -24,8 +24,8 @@ def test_it_hands_every_option_to_study_and_prints_what_that_says(capsys, tmp_pa
         def save(self, folder):
             called.append(folder)
 
-    def stub(*arguments, data):
-        called.extend(arguments[:-1])
+    def stub(p, eta, *, trials, seed, jobs, tell, data):
+        called.extend([p, eta, trials, seed, jobs])
         return Found()
 
     monkeypatch.setattr("onestep.__main__.study", stub)

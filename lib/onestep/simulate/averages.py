@@ -8,6 +8,7 @@ the tilted sine.
 from __future__ import annotations
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 
 from ..hermite import NAMED, Function, ShiftedReLU
 from .network import blocks
@@ -16,6 +17,8 @@ _ORDER = 200  # terms tabulated; the series is cut as soon as what is left is be
 _PRECISION = 1e-9
 _TOLERATED = 1e-6  # what may be left where the table ends first
 _GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r, interpolation is exact to rounding
+_NODES = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
+_TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 2, 1)[:, None] / _GRID  # orthogonality
 
 
 def gram(student: Function, products):
@@ -42,14 +45,24 @@ def gram(student: Function, products):
 
 def cross(student: Function, target: Function, norms, cosines):
     """E σ(w_iᵀx) σ⋆(β⋆ᵀx) for rows of norm `norms` at cosine `cosines` to the unit vector β⋆; all of shape (N,)."""
-    b, size = target.normalized(_ORDER), np.sqrt(target.second_moment)
-    decay = np.abs(b) * np.abs(cosines).max() ** np.arange(_ORDER + 1)
-    used = _last_needed(decay, size)
-    a = _table(student, norms, used)
-    if used > _ORDER - 2:
-        used = _cut(np.abs(a).max(0) * decay[: used + 1], size * np.sqrt((a**2).sum(1).max()))
-    powers = np.cumprod(np.broadcast_to(cosines[:, None], (len(cosines), used)), axis=1)
-    return a[:, 0] * b[0] + (a[:, 1 : used + 1] * b[1 : used + 1] * powers).sum(1)
+    return crosses(student, [target], norms, cosines)[0]
+
+
+def crosses(student: Function, targets, norms, cosines):
+    """`cross` for each of several targets, (len(targets), N); they share the student's coefficients."""
+    far, sizes = np.abs(cosines).max() ** np.arange(_ORDER + 1), [np.sqrt(f.second_moment) for f in targets]
+    series = [f.normalized(_ORDER) for f in targets]
+    needed = [_last_needed(np.abs(b) * far, size) for b, size in zip(series, sizes, strict=True)]
+    most = max(needed, default=0)
+    table = _table(student, norms, most)
+    powers = np.cumprod(np.broadcast_to(cosines[:, None], (len(cosines), most)), axis=1)
+    out = np.empty((len(series), len(cosines)))
+    for j, (b, size, used) in enumerate(zip(series, sizes, needed, strict=True)):
+        a = table[:, : used + 1]
+        if used > _ORDER - 2:
+            used = _cut(np.abs(a).max(0) * np.abs(b[: used + 1]) * far[: used + 1], size * np.sqrt((a**2).sum(1).max()))
+        out[j] = a[:, 0] * b[0] + (a[:, 1 : used + 1] * b[1 : used + 1] * powers[:, :used]).sum(1)
+    return out
 
 
 def _arc_cosine(products, r, s, *_):
@@ -89,10 +102,9 @@ def _table(student, norms, order):
     low, high = norms.min(), norms.max()
     if high - low < 1e-12 * high:
         return np.broadcast_to(student.normalized(order, high), (len(norms), order + 1))
-    x = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
-    values = student.normalized(order, (low + high) / 2 + (high - low) / 2 * x)
-    at = np.polynomial.chebyshev.chebvander((2 * norms - low - high) / (high - low), _GRID - 1)
-    return at @ np.linalg.solve(np.polynomial.chebyshev.chebvander(x, _GRID - 1), values)
+    values = student.normalized(order, (low + high) / 2 + (high - low) / 2 * _NODES)
+    at = chebvander((2 * norms - low - high) / (high - low), _GRID - 1)
+    return at @ (_TO_COEFFICIENTS @ values)
 
 
 def _last_needed(bound, scale):

@@ -166,7 +166,7 @@ def _population_error(p, now, G, degree):
             products[part] = inner[part] + step * mixed[part] + step**2 * outer[part]
         norms = np.sqrt(np.diagonal(products).copy())
         cosines = (start + step * shift) / norms
-        h, *each = (averages.cross(p.student, f, norms, cosines) for f in (p.target, *hermite))
+        h, *each = averages.crosses(p.student, [p.target, *hermite], norms, cosines)
         K = averages.gram(p.student, products)
         test = np.mean(np.sum(a * (K @ a), axis=0) - 2 * (h @ a)) + p.label_power
         return [test, *(np.mean(e @ a) / factorial(k) for k, e in enumerate(each))]

@@ -180,12 +180,8 @@ def _along(p, W, unit, order):
     """E σ(w_iᵀx) H_k(z)/k!, k = 0..order, of the rows w_i of W; (order + 1, N)."""
     norms = np.linalg.norm(W, axis=1)
     toward = W @ unit / norms
-    return np.array(
-        [
-            averages.cross(p.student, Polynomial(row), norms, toward) / factorial(k)
-            for k, row in enumerate(np.eye(order + 1))
-        ]
-    )
+    degrees = [Polynomial(row) for row in np.eye(order + 1)]
+    return averages.crosses(p.student, degrees, norms, toward) / factorial(np.arange(order + 1))[:, None]
 
 
 def _leading(values, u, start, k):
@@ -375,7 +371,7 @@ def _moments(p, now, G, beta, eta, base, tail, top):
         W = _first_layer(p, now, G, eta, base)
         norms = np.linalg.norm(W, axis=1)
         H[:N, :N] = averages.gram(p.student, W @ W.T)
-        H[:N, N:] = np.transpose([averages.cross(p.student, power, norms, W @ unit / norms) for power in powers])
+        H[:N, N:] = averages.crosses(p.student, powers, norms, W @ unit / norms).T
         h[:N] = averages.cross(p.student, p.target, norms, W @ now.beta_star / norms)
     one, overlap = np.ones(1), np.array([now.beta_star @ unit])
     H[N:, N:] = _gaussian_moments(np.add.outer(ranks, ranks))

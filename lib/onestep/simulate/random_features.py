@@ -73,7 +73,7 @@ def _path(p, ridges, degree, redraws, rng):
     cosines = (now.W0 @ directions / norms[:, None]).T.ravel()
     lengths = np.tile(norms, redraws)
     hermite = [Polynomial(row) for row in np.eye(degree + 1)]
-    seen = [averages.cross(p.student, f, lengths, cosines).reshape(redraws, -1) for f in (p.target, *hermite)]
+    seen = averages.crosses(p.student, [p.target, *hermite], lengths, cosines).reshape(degree + 2, redraws, -1)
     overlap, *degrees = np.einsum("tjn,rnj->trj", seen, a)
     size = factorial(np.arange(degree + 1))[:, None, None]
     learned = np.array(degrees) / size

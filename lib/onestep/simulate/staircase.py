@@ -110,10 +110,10 @@ def _products(p, draws, units, top):
     tiled, ahead, toward = np.tile(norms, len(draws)), teachers @ W0.T / norms, units @ W0.T / norms
     labels = averages.cross(p.student, p.target, tiled, ahead.ravel()).reshape(shape)
     overlap = np.sum(teachers * units, axis=1)
-    own, mixed = np.empty((len(draws), top)), np.empty((len(draws), p.N, top))
+    own = np.empty((len(draws), top))
     for k, power in enumerate(powers):
         own[:, k] = averages.cross(power, p.target, ones, overlap)
-        mixed[:, :, k] = averages.cross(p.student, power, tiled, toward.ravel()).reshape(shape)
+    mixed = np.moveaxis(averages.crosses(p.student, powers, tiled, toward.ravel()).reshape(top, len(draws), p.N), 0, -1)
     nodes, weights = Polynomial(np.ones(top + 1)).nodes()
     gram = np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
     return labels, own, mixed, [gram] * len(draws)

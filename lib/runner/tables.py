@@ -4,8 +4,8 @@ README.md, figures/README.md    headline rows, and all rows, of the committed se
 figures/large.md                headline rows at the large preset; records in figures/large.json
 figures/seeds.md                what fails under ten other roots; records in figures/seeds.json
 
-A record has the digest of the code and parameters that it is of, and the date, so that a notebook that has changed
-since is told apart.
+A record has its date and the digest of what it is of, so that a notebook that has changed since is told apart: the code
+and parameters of a large run; for other roots, the rows that the default run prints.
 """
 
 import json
@@ -22,6 +22,7 @@ from onestep.estimates import Estimate
 from onestep.report import describe, folded, label, markdown_table, resolution
 
 from .files import write_atomically, write_if_changed
+from .notebook import digest
 
 ROOTS = tuple(range(101, 111))  # the ten other roots, fixed before any of them was run
 PARTS = {part: re.compile(rf"(?s)(<!-- {part}:begin -->).*?(<!-- {part}:end -->)") for part in ("glance", "results")}
@@ -163,11 +164,11 @@ def _show_records(project, name):
         write_if_changed(project.root / "figures" / f"{name}.md", page(project, records))
 
 
-def record_state(record, code):
-    """When the record was made, and whether the code is another now; "not yet" for no record."""
+def record_state(record, part, now):
+    """When the record was made, and whether that `part` of it is another now; "not yet" for no record."""
     if not record:
         return "not yet"
-    return record["date"] if record["code"] == code else f"{record['date']}; changed since"
+    return record["date"] if record.get(part) == now else f"{record['date']}; changed since"
 
 
 def record_large(project, manifest):
@@ -209,7 +210,7 @@ def large_page(project, kept):
     runs, body = [], []
     for notebook in notebooks:
         found = kept.get(notebook.name)
-        state = record_state(found, notebook.code(_large_values(project, notebook.name)))
+        state = record_state(found, "code", notebook.code(_large_values(project, notebook.name)))
         if not found:
             runs.append([f"**{notebook.name}**", state, "", "", "", ""])
             continue
@@ -274,9 +275,22 @@ def pooled(runs, count):
 
 def record_seeds(project, notebooks, kept):
     """Keep what the ten `ROOTS` found of these notebooks, as they stand, and show it.   kept : {name: `found`}."""
-    today = date.today().isoformat()
-    now = {book.name: kept[book.name] | {"code": book.code({}), "date": today} for book in notebooks}
-    keep_records(project, "seeds", now, ("code", "rows", "failed", "headlines"))
+    today, now = date.today().isoformat(), rows_printed(project)
+    found = {book.name: kept[book.name] | {"ledger": now.get(book.name), "date": today} for book in notebooks}
+    keep_records(project, "seeds", found, ("ledger", "rows", "failed", "headlines"))
+
+
+def rows_printed(project):
+    """{notebook: digest of what the rows of its committed ledger print}.
+
+    While its default run prints the same rows, what other roots found of a notebook stands, whatever moved in the code.
+    """
+    parts = ("quantity", "claimed", "measured", "tolerance")
+    printed = {
+        book["notebook"]: [[row[part] for part in parts] for row in book["rows"]]
+        for book in ledgers(project.root / "figures")
+    }
+    return {name: digest(json.dumps(rows, ensure_ascii=False).encode()) for name, rows in printed.items()}
 
 
 def seeds_table(kept, states=None):
@@ -293,9 +307,9 @@ def seeds_table(kept, states=None):
 
 def seeds_page(project, kept):
     """`figures/seeds.md`.   kept : as in `figures/seeds.json`."""
-    notebooks = {book.name: book for book in project.notebooks()}
+    notebooks, printed = [book.name for book in project.notebooks()], rows_printed(project)
     kept = {name: kept[name] for name in notebooks if name in kept}
-    states = {name: record_state(kept[name], notebooks[name].code({})) for name in kept}
+    states = {name: record_state(kept[name], "ledger", printed.get(name)) for name in kept}
     missing = [name for name in notebooks if name not in kept]
     body = [
         ["" if k else name, row["quantity"], row["off"], row["resolution"]]

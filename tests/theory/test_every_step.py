@@ -95,6 +95,17 @@ def test_problems_outside_the_calibrated_box_are_told():
     ]
 
 
+@pytest.mark.parametrize("activation", [(0.0, 1.0, 0.3, 0.1), (0.0, 1.0, 0.0, 0.0, 0.1)])
+def test_polynomials_of_degree_three_are_warned_about(activation):
+    p = Problem(300, 100, 100, 0.1, activation)
+    with pytest.warns(UserWarning, match="degree 3 or more .* simulate.losses") as caught:
+        theory.losses(p, 1.0)
+    assert caught[0].filename == __file__
+    assert len(caught) == 1
+    theory.losses(p, 1.0, method="spiked")  # pytest turns warnings into errors
+    theory.losses(p.replace(activation=(0.0, 1.0, 0.3)), 1.0)
+
+
 def test_untrained_is_about_the_d_at_hand():
     """What features of degree 2 learn of a quadratic teacher is of order n/d²."""
     p = Problem(300, 60, 200, 0.1, (0.0, 1.0, 1.0), (0.0, 1.0, 1.0))
@@ -335,7 +346,7 @@ def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
     small, large, cubic = (theory.every_step.fluctuations(p, [5.0])[:, 0] for p in (P1, P1.scaled(10**4), tails))
     assert np.all((large > 0) & (large < 0.15 * small) & (cubic > 5 * small))
     told = theory.losses(P1, 5.0).rel_std
-    assert [told.train / small[0], told.test / small[1]] == pytest.approx([0.47, 0.11], rel=1e-6)
+    assert [told.train / small[0], told.test / small[1]] == pytest.approx([0.41, 0.094], rel=1e-6)
     assert np.isnan(theory.losses(tails, 5.0).rel_std.test)
 
 

@@ -72,3 +72,22 @@ def test_two_batches_vary_as_drawn_ones_do():
     low, high = (batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d))
     assert (high - low) / 2 == pytest.approx(np.std(sizes), rel=0.1)
     assert (high + low) / 2 == pytest.approx(np.mean(sizes), abs=4 * np.std(sizes) / np.sqrt(len(sizes)))
+
+
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_weights_by_the_length_of_inputs(output):
+    """What the weight 1 + τ(‖x‖²/d - 1) of a sample changes in E yx_a and in E y²‖x_⊥‖², by exact integrals."""
+    p, tau = Problem(4000, 4000, 2000, 0.05, "tanh", (0.0, 1.0, 0.5, 0.3), 0.3, initial_output=output), -0.8
+    plain, weighted = (theory.fixed_point.first_batch.first_batch(p, p.phi, 40, t) for t in (0.0, tau))
+    A = plain.mean.size
+    rule = theory.quadrature.gauss_hermite(20)
+    chi, chance = theory.quadrature.length(float(p.d - A), 3)
+    s, t, chi = (part.ravel() for part in np.meshgrid(rule[0], rule[0], chi, indexing="ij"))
+    chance = np.einsum("i,j,k->ijk", rule[1], rule[1], chance).ravel()
+    x, others = np.array([s, t])[:A], (p.d - A) * chi**2
+    y = p.target(s) - (A == 2) * p.student.linear * t
+    square = y**2 + p.noise**2 + (A == 2) * p.student.tail
+    weight = 1 + tau * ((np.sum(x**2, axis=0) + others) / p.d - 1)
+    np.testing.assert_allclose(weighted.mean - plain.mean, (chance * y * (weight - 1)) @ x.T, rtol=1e-6)
+    growth = chance @ (square * (weight**2 - 1) * others) / (chance @ (square * others))
+    assert np.log(weighted.rest / plain.rest) == pytest.approx(growth, rel=0.01)

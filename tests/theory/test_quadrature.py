@@ -19,13 +19,17 @@ def test_graded_rule_sees_poles_that_gauss_hermite_misses(strip):
     assert graded < 1e-4 * exact and graded < gauss / 3
 
 
-@pytest.mark.parametrize("d", [5, 30, 10**6])
-def test_length_has_the_moments_of_chi_square(d):
-    chi, weight = rules.length(d)
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("d", [5, 30, 10**6, 10**20])
+def test_length_has_the_moments_of_chi_square(d, count):
+    chi, weight = rules.length(float(d), count)
     excess = chi**2 - 1
     assert weight.sum() == pytest.approx(1.0)
-    for power, moment in ((1, 0.0), (2, 2 / d), (3, 8 / d**2)):
-        assert weight @ excess**power == pytest.approx(moment, rel=1e-6, abs=1e-15)
+    exact = (0.0, 2 / d, 8 / d**2, 12 / d**2 + 48 / d**3, 160 / d**3 + 384 / d**4)
+    for power, moment in enumerate(exact[: 2 * count - 1], 1):
+        assert weight @ excess**power == pytest.approx(moment, rel=1e-5, abs=1e-15)
+    several = rules.length(np.array([7.0, float(d)]), count)
+    np.testing.assert_allclose(np.array(several)[:, :, 1], (chi, weight))
 
 
 @pytest.mark.parametrize("d", [8, 40, 10**20])

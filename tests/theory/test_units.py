@@ -177,6 +177,22 @@ def test_rows_grow_by_the_rest_of_the_gradient(kind):
     assert 1.5**2 * p.row_growth > 0.02
 
 
+@pytest.mark.parametrize("activation", ["tanh", (0.0, 1.0, 0.3, 0.2)])
+def test_samples_count_in_the_spike_by_their_length(activation):
+    """The weight of a sample in β is the mean of σ'(w_iᵀx) over rows, over c_1, to first order in ‖x‖²/d - 1."""
+    p = Problem(400, 40, 100, activation=activation)
+    g, w = p.student.nodes()
+    h = 1e-4
+    up, down = (w @ p.student.derivative(np.sqrt(1 + s * h) * g) / w.sum() for s in (1, -1))
+    tau = (up - down) / (2 * h) / p.student.linear
+    expected = theory.fixed_point.first_batch.first_batch(p, p.phi, 12, tau)
+    for kind in ("correlated", "incoherent", "isotropic", "absent"):
+        found = theory.fixed_point.family(p, step_noise=kind).batch
+        same = kind in ("correlated", "incoherent")
+        assert (found.rest == pytest.approx(expected.rest, rel=1e-6)) == same
+        np.testing.assert_allclose(found.mean, expected.mean if same else p.target.linear, rtol=1e-6)
+
+
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("activation", ["tilted_sin", (0.0, 1.0, 0.3, 0.1, 0.05)])
 def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from math import sqrt
+from math import exp, sqrt
 
 import numpy as np
 
@@ -127,25 +127,33 @@ def _beyond(pair, one):
     return np.trace(pair) - len(pair) * one
 
 
-def first_batch(p: Problem, phi, order):
-    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples."""
+def first_batch(p: Problem, phi, order, tau=0.0):
+    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples.
+
+    tau : a sample has the weight 1 + tau (‖x‖²/d - 1) in β, eq. (43).
+    """
     s, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
     y = (p.target(s)[:, None] + sqrt(variance) * noise).ravel()
     root = np.sqrt((weight[:, None] * chance).ravel())
     s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
-    along, pair = [s], [[s**2]]
+    along, pair, cubic = [s], [[s**2]], [s**3]
     if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
         share = -p.student.linear / sqrt(variance)
         t = share * noise
-        along, pair = [s, t], [[s**2, s * t], [s * t, 1 - share**2 + t**2]]
+        square = 1 - share**2 + t**2
+        along, pair = [s, t], [[s**2, s * t], [s * t, square]]
+        cubic = [s * (s**2 + square), t * (s**2 + square + 2 * (1 - share**2))]  # of s_a Σ_b s_b²
     nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
     weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
     A = len(along)
     along, pair, one = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
-    rest = phi * (one @ nodes**2) * (1 - A / p.d)
-    return FirstBatch(phi, nodes, one, along, pair, along @ nodes, rest)
+    mean, m2 = along @ nodes, one @ nodes**2
+    change = np.array(cubic) @ (y * root**2) / np.sum(root**2) - A * mean  # eq. (43)
+    growth = 2 * tau * (2 + _beyond(pair @ nodes**2, m2) / m2) + 2 * tau**2
+    rest = phi * m2 * (1 - A / p.d) * exp(growth / p.d)
+    return FirstBatch(phi, nodes, one, along, pair, mean + tau / p.d * change, rest)
 
 
 def spread(batch, d):

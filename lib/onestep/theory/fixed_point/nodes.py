@@ -133,7 +133,7 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
     hidden = units(p, eta, batch, values, step_noise, order, strip)
     z, pz = quadrature.graded(order, strip)
-    chi, pc = quadrature.length(p.d - 1)
+    chi, pc = quadrature.length(p.d - 1, quadrature.lengths(p.d))
     z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)
     label, unseen = quadrature.expand(p.target, batch.cosine[0] * z, batch.away * chi, p.d - 1)

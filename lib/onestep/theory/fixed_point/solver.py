@@ -17,7 +17,7 @@ from . import equations
 from .first_batch import FirstBatch, first_batch
 from .nodes import features as equivalent_features
 from .nodes import fluctuation
-from .units import STEP_NOISE
+from .units import ANISOTROPIC, STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
@@ -38,7 +38,9 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0]):
         raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
     if p.N > WIDEST:
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
-    return Family(p, values, first_batch(p, p.step_phi, order), step_noise, order)
+    c_1, _, c_3 = p.student.coefficients(3)[1:]
+    tau = 3 * c_3 / c_1 * (step_noise in ANISOTROPIC)
+    return Family(p, values, first_batch(p, p.step_phi, order, tau), step_noise, order)
 
 
 def resolved(p, eta, step_noise="correlated"):

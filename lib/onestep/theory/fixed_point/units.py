@@ -23,6 +23,7 @@ from ...problem import Problem
 from .. import quadrature
 
 STEP_NOISE = ("correlated", "incoherent", "isotropic", "absent")
+ANISOTROPIC = STEP_NOISE[:2]  # with the covariance (12) of a row
 _SPIKES = 4  # nodes of a row's coordinate along β̂; three are blind to harmonics of degree 3
 _NONE = 1e-9  # in the place of a variance that is 0
 
@@ -83,13 +84,13 @@ def rows(p: Problem, eta, batch, a, chance, step_noise):
     """`Rows` after a step eta for the readout weights a (A,) of probabilities chance (A,)."""
     c1, c2, c3, c4 = p.student.coefficients(4)[1:]
     spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if p.initial_output == "full" else 0.0)
-    known = step_noise in ("correlated", "incoherent")
+    anisotropic = step_noise in ANISOTROPIC
     t = 2 * c2 * eta * a * (step_noise != "absent")  # eq. (11)
     v = (eta * a) ** 2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
     powers = np.array([np.ones_like(t), 2 * t, t**2, v * (step_noise != "absent")])
     square = batch.traces[0] @ powers  # eq. (12)
     law = LengthLaw(np.ones_like(t), 0.0, 0.0, 0.0)
-    if known:
+    if anisotropic:
         law = length_law(p, batch, eta * a, float(step_noise == "correlated"))
     if step_noise == "isotropic":
         along, powers, t = square, np.eye(4)[:, :1] * square, 0 * t
@@ -101,8 +102,8 @@ def rows(p: Problem, eta, batch, a, chance, step_noise):
     back = (1 + t * batch.onto_hat[1]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
     tilt = law.slope * back + law.shared / np.sqrt(along)
     spread = start**2 + np.maximum(law.variance + (law.slope**2 - tilt**2) / 2, 0.0)  # eq. (16)
-    fall = (p.first_layer == "sphere") - known * 24 * c4 * eta * a * batch.onto_hat[1]
-    follow = known * 3 * c3 / c1 * start * square / np.maximum(spread, _NONE)
+    fall = (p.first_layer == "sphere") - anisotropic * 24 * c4 * eta * a * batch.onto_hat[1]
+    follow = anisotropic * 3 * c3 / c1 * start * square / np.maximum(spread, _NONE)
     return Rows(a, chance, spike, square, along, powers / square, tilt, fall * back**2, spread, follow)
 
 
@@ -110,7 +111,7 @@ def mean_excess(p: Problem, move, batch, t, powers, law, step_noise):
     """d times what order 1/d adds to the mean of ‖ω‖² after a move η a_i, eq. (17)."""
     c3, c4 = p.student.coefficients(4)[3:]
     more = batch.excess @ powers  # the few directions that y knows
-    if step_noise in ("correlated", "incoherent"):  # longer inputs move rows by more
+    if step_noise in ANISOTROPIC:  # longer inputs move rows by more
         own = law.start - 1 - batch.phi * batch.moment(2) * t**2
         more = more + own * (2 + batch.excess[3] / batch.moment(2)) + 24 * c4 * move * batch.excess[1]
     if step_noise == "correlated":  # the square of the stretch
@@ -119,7 +120,7 @@ def mean_excess(p: Problem, move, batch, t, powers, law, step_noise):
 
 
 def on_nodes(law: Rows, batch, d):
-    """`Units`: for each readout weight the law of (s, r) on 4 nodes of e and 2 of the length L, eq. (18).
+    """`Units`: for each readout weight the law of (s, r) on 4 nodes of e and 2 or 3 of the length L, eq. (18).
 
     A row without its spike is LΘ, Θ a direction of coordinate e/√d along β̂ on the sphere and L² gamma distributed:
 
@@ -130,13 +131,14 @@ def on_nodes(law: Rows, batch, d):
     """
     e, chance_e = quadrature.coordinate(d, _SPIKES)
     e = e[:, None, None]
-    L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.spread, _NONE))  # (2, A)
+    d_L = d * law.square**2 / np.maximum(law.spread, _NONE)
+    L, chance_L = quadrature.length(d_L, quadrature.lengths(d))  # (·, A)
     across = law.square * remainder(law.along / law.square / d)
     c = law.spread / law.square**2 / (d - 1) + law.fall / across / d
     shape = remainder(c * (e**2 - 1)) * np.exp(law.tilt / law.square * e / sqrt(d))
     length = L * np.sqrt(across * shape / np.einsum("e,eha->ha", chance_e, shape))
     spike = law.spike * (1 + law.follow * (L**2 - 1)) + L * np.sqrt(law.along / d) * e
-    every = np.tile(np.arange(law.a.size), 2 * e.size)
+    every = np.tile(np.arange(law.a.size), len(L) * e.size)
     return Units(
         chance=(chance_e[:, None, None] * chance_L * law.chance).ravel(),
         spike=spike.ravel(),

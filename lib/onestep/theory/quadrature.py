@@ -62,7 +62,7 @@ def coordinate(d, count):
 
 
 def length(d, count):
-    """Gauss rule for χ = ‖x‖/√d, x ~ N(0, I_d), exact for the moments of χ² up to 2·count - 1; two (count, *d.shape)."""
+    """Gauss rule for χ = ‖x‖/√d, x ~ N(0, I_d), exact up to E χ^(4·count - 2); two arrays (count, *d.shape)."""
     d, k = np.asarray(d, float)[..., None], np.arange(1.0, count)
     jacobi = np.zeros((*d.shape[:-1], count, count))  # of χ² - 1, by the recursion of Laguerre polynomials
     jacobi[..., range(count), range(count)] = 4 * np.arange(count) / d

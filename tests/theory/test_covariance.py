@@ -18,9 +18,13 @@ def effective_ridge(p):
 
 @pytest.mark.parametrize("p", [P, P.scaled(50), P.replace(N=80, ridge=3.0), P.replace(d=600, activation="tanh")])
 def test_a_flat_spectrum_gives_the_isotropic_theory(p):
-    flat = np.ones(3)
+    flat, t = np.ones(3), theory.traces(p)
+    linear, rest = p.target.linear**2, theory.best_linear(p)
+    J, dJ = (linear * t.T + rest) / t.nu, linear * t.dT / t.nu - (linear * t.T + rest) / t.nu**2
+    known = theory.Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
     for found, known in (
-        (covariance.untrained(p, flat), theory.untrained_limit(p)),
+        (covariance.untrained(p, flat), known),
+        (theory.untrained_limit(p), known),
         (covariance.first_gain(p, flat), theory.gains(p, 1)),
     ):
         assert found.train == pytest.approx(known.train, rel=1e-11)

@@ -28,8 +28,9 @@ from . import (
     spectra,
     staircase,
 )
+from .covariance import untrained as untrained_limit
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term
-from .random_features import Losses, Traces, best_linear, printed_system, traces, untrained_limit
+from .random_features import Losses, Traces, best_linear, printed_system, traces
 from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, spikes, thresholds

@@ -64,8 +64,10 @@ class _At(NamedTuple):
     dnu: float
 
 
-def untrained(p: Problem, spectrum) -> Losses:
-    """Limits of L_tr(F0) and L_te(F0) for inputs whose covariance has these eigenvalues.
+def untrained(p: Problem, spectrum=(1.0,)) -> Losses:
+    """Limits of L_tr(F0) and L_te(F0) for inputs whose covariance has these eigenvalues; `theory.untrained_limit`.
+
+    By default inputs are isotropic: the random-features model of Mei and Montanari (2022).
 
     Parameters
     ----------

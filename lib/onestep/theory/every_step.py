@@ -104,8 +104,8 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
             )
         if _cubic(p):
             warnings.warn(
-                f"activation = {p.activation!r}: the fixed point does not cover polynomials of degree 3 or more; errors of "
-                f"5 % are usual and of 40 % were found. Simulate the problem (simulate.losses) or take another activation",
+                f"activation = {p.activation!r}: the fixed point does not cover polynomials of degree 3 or more; errors "
+                "of 5 % are usual and of 40 % were found. Simulate the problem (simulate.losses) or take another one",
                 stacklevel=2,
             )
         return fixed_point(p, eta, **options)

@@ -116,15 +116,6 @@ def split(value):
     return value.real, value.imag / IMAGINARY
 
 
-def untrained_limit(p: Problem) -> Losses:
-    """Limits of L_tr(F0) and L_te(F0), the random-features model (Mei & Montanari 2022 in this notation)."""
-    t = traces(p)
-    linear, rest = p.target.linear**2, best_linear(p)
-    J = (linear * t.T + rest) / t.nu
-    dJ = linear * t.dT / t.nu - J / t.nu
-    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
-
-
 def best_linear(p: Problem):
     """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
     return p.target.tail + p.noise**2

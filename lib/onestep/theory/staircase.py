@@ -19,7 +19,8 @@ from scipy.special import factorial, factorial2
 from ..checks import number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem, as_problem
-from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained_limit
+from .covariance import untrained
+from .random_features import IMAGINARY, Losses, common_part, response, split, traces
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
 _REACH = 1 / 4  # … and good to 1 % up to this s
@@ -145,7 +146,7 @@ def spiked(
             f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
             f"here for eta <= {largest:.4g}"
         )
-    base, kept = untrained_limit(p), ORDER if order is None else whole("order", order, 1)
+    base, kept = untrained(p), ORDER if order is None else whole("order", order, 1)
     c = p.student.coefficients(kept)
     k = np.arange(1, kept + 1)
     with np.errstate(divide="ignore"):

@@ -21,10 +21,10 @@ def test_a_flat_spectrum_gives_the_isotropic_theory(p):
     flat, t = np.ones(3), theory.traces(p)
     linear, rest = p.target.linear**2, theory.best_linear(p)
     J, dJ = (linear * t.T + rest) / t.nu, linear * t.dT / t.nu - (linear * t.T + rest) / t.nu**2
-    known = theory.Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+    limit = theory.Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
     for found, known in (
-        (covariance.untrained(p, flat), known),
-        (theory.untrained_limit(p), known),
+        (covariance.untrained(p, flat), limit),
+        (theory.untrained_limit(p), limit),
         (covariance.first_gain(p, flat), theory.gains(p, 1)),
     ):
         assert found.train == pytest.approx(known.train, rel=1e-11)

@@ -104,7 +104,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
             )
         if _cubic(p):
             warnings.warn(
-                f"activation = {p.activation!r}: the fixed point does not cover polynomials of degree 3 or more; errors "
+                f"activation = {p.activation!r}: the fixed point covers no polynomials of degree 3 or more; errors "
                 "of 5 % are usual and of 40 % were found. Simulate the problem (simulate.losses) or take another one",
                 stacklevel=2,
             )

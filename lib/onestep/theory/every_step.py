@@ -162,7 +162,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
 
     Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
     (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as Aguirre-López, Franz and Pastore
-    (2024) do for untrained features; derived in notebooks 21, 22 and 23.
+    (2024) do for untrained features; derived in docs/theory.md.
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)

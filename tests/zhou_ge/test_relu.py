@@ -40,6 +40,20 @@ def test_several_networks_at_once_are_those_one_by_one():
             np.testing.assert_allclose(part[at], alone, rtol=1e-11, atol=1e-13)
 
 
+def test_networks_with_teachers_of_their_own_are_those_one_by_one():
+    rng = key(3)
+    teachers = [relu.random_teacher(5, 3, rng, weights=rng.standard_normal(3)) for _ in range(4)]
+    a, W = rng.standard_normal((4, 6)), rng.standard_normal((4, 6, 5))
+    systems, chosen = relu.Populations(teachers), np.array([True, False, True, True])
+    for calls in ("gradient", "normal_equations"):
+        arguments = (a, W) if calls == "gradient" else (W,)
+        together = getattr(systems.part(chosen), calls)(*(part[chosen] for part in arguments))
+        for k, t in enumerate(np.flatnonzero(chosen)):
+            alone = getattr(relu.Population(teachers[t]), calls)(*(part[t] for part in arguments))
+            for part, one in zip(together, alone, strict=True):
+                np.testing.assert_allclose(part[k], one, rtol=1e-11, atol=1e-13)
+
+
 def test_a_network_of_any_norms_is_a_teacher_of_unit_rows():
     rng = key(1)
     W, a, X = rng.standard_normal((3, 4)), np.array([2.0, -0.1, 0.5]), rng.standard_normal((9, 4))
@@ -54,10 +68,9 @@ def test_more_neurons_than_dimensions():
     assert (fan.r, fan.d, fan.basis.shape) == (3, 6, (2, 6))
     np.testing.assert_allclose(fan.basis @ fan.basis.T, np.eye(2), atol=1e-12)
     assert fan.separation == pytest.approx(60)
-    np.testing.assert_allclose(fan.reduced.directions @ fan.reduced.directions.T, fan.directions @ fan.directions.T)
-    scattered = relu.scattered_teacher(9, 5, key(2), dimension=3, weights=[1.0, 2, -3, 1, 1])
-    assert scattered.basis.shape == (3, 9) and list(scattered.weights) == [1, 2, -3, 1, 1]
-    assert np.all(scattered.directions[:, 3:] == 0)
+    padded = relu.padded_teacher(9, key(2).standard_normal((5, 3)), weights=[1.0, 2, -3, 1, 1])
+    assert padded.basis.shape == (3, 9) and list(padded.weights) == [1, 2, -3, 1, 1]
+    assert np.all(padded.directions[:, 3:] == 0)
 
 
 def test_separation_of_a_single_neuron_and_of_lines_beyond_a_right_angle():
@@ -80,7 +93,7 @@ def test_separation_of_a_single_neuron_and_of_lines_beyond_a_right_angle():
         (lambda: relu.random_teacher(6, 3, key(0), correlation=1.0), "correlation"),
         (lambda: relu.fan_teacher(3, [0, 180]), "one line"),
         (lambda: relu.fan_teacher(1, [0, 90]), "d = 1"),
-        (lambda: relu.scattered_teacher(3, 2, key(0), dimension=4), "dimension = 4"),
+        (lambda: relu.padded_teacher(3, np.eye(4)), "d = 3"),
         (lambda: relu.Population(relu.random_teacher(3, 2, key(0)), removed=(2,)), "removed"),
     ],
 )

@@ -75,11 +75,6 @@ class Teacher:
         cosines = np.abs(np.triu(self.directions @ self.directions.T, 1))
         return float(np.degrees(np.arccos(cosines.max())))
 
-    @property
-    def reduced(self):
-        """The same teacher in the coordinates of its own subspace: d is its dimension."""
-        return Teacher(self.directions @ self.basis.T, self.weights)
-
 
 def network(W, a):
     """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm.
@@ -145,15 +140,15 @@ def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
     return Teacher(mix @ V, mixed_signs(r) if weights is None else weights)
 
 
-def fan_teacher(d, degrees, *, weights=None):
-    """A teacher whose lines lie in the plane of the first two coordinates.
+def padded_teacher(d, lines, *, weights=None):
+    """A teacher of d inputs whose lines lie in the span of the first k coordinates.
 
     Parameters
     ----------
     d : int
-        Inputs, >= 2.
-    degrees : array, (r,)
-        Angles of the lines, no two of them equal modulo 180; r may exceed 2.
+        Inputs, >= k.
+    lines : array, (r, k)
+        Vectors of any length along the lines; r may exceed k.
     weights : array, (r,), optional
         Default `mixed_signs(r)`.
 
@@ -164,43 +159,18 @@ def fan_teacher(d, degrees, *, weights=None):
     Raises
     ------
     ValueError
-        For d < 2 or two equal lines.
+        For d < k, or two vectors on one line.
     """
-    whole("d", d, 2)
-    angles = np.radians(np.asarray(degrees, float))
-    V = np.zeros((len(angles), d))
-    V[:, 0], V[:, 1] = np.cos(angles), np.sin(angles)
+    lines = np.asarray(lines, float)
+    whole("d", d, lines.shape[1])
+    V = np.pad(polar(lines)[1], ((0, 0), (0, d - lines.shape[1])))
     return Teacher(V, mixed_signs(len(V)) if weights is None else weights)
 
 
-def scattered_teacher(d, r, rng, *, dimension=None, weights=None):
-    """A teacher with r independent uniformly random directions in the span of the first coordinates.
-
-    Parameters
-    ----------
-    d, r : int
-        Inputs and neurons, >= 1.
-    rng : numpy Generator
-    dimension : int, optional
-        Number of those coordinates, from 1 to d; default d.
-    weights : array, (r,), optional
-        Default `mixed_signs(r)`.
-
-    Returns
-    -------
-    Teacher
-
-    Raises
-    ------
-    ValueError
-        For a dimension above d.
-    """
-    d, r = whole("d", d, 1), whole("r", r, 1)
-    k = d if dimension is None else whole("dimension", dimension, 1)
-    if k > d:
-        raise ValueError(f"dimension = {k}: must be at most d = {d}")
-    V = np.pad(rng.standard_normal((r, k)), ((0, 0), (0, d - k)))
-    return Teacher(polar(V)[1], mixed_signs(r) if weights is None else weights)
+def fan_teacher(d, degrees, *, weights=None):
+    """`padded_teacher` of lines of the plane at these angles, (r,), no two of them equal modulo 180."""
+    angles = np.radians(np.asarray(degrees, float))
+    return padded_teacher(d, np.column_stack([np.cos(angles), np.sin(angles)]), weights=weights)
 
 
 class Population:
@@ -219,10 +189,15 @@ class Population:
     smooth = True
 
     def __init__(self, teacher, removed=BOTH):
-        self.teacher, self.d, self.removed = teacher, teacher.d, _parts(removed)
-        self._norms, self._units = polar(teacher.directions)
-        b = teacher.weights
-        self.start = float(b @ kernel(teacher.directions, teacher.directions, removed=removed) @ b)
+        if not isinstance(removed, tuple) or not set(removed) <= set(BOTH):
+            raise ValueError(f"removed = {removed!r}: must be (0, 1), (0,), (1,) or ()")
+        self.teacher, self.d, self.removed = teacher, teacher.d, removed
+        self._directions, self._weights, self._norms = teacher.directions, teacher.weights, np.ones(teacher.r)
+        self.start = float(teacher.weights @ kernel(*2 * [teacher.directions], removed=removed) @ teacher.weights)
+
+    def part(self, chosen):
+        """The system of some of several networks, chosen (B,): the same for all."""
+        return self
 
     def loss(self, a, W):
         """E(f - f⋆)² at second layer a (..., m) and first layer W (..., m, d)."""
@@ -232,9 +207,9 @@ class Population:
         """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
         m = a.shape[-1]
         norms, units = polar(W)
-        u, P = _beside(a, -self.teacher.weights, -1), _beside(W, self.teacher.directions, -2)
+        u, P = _beside(a, -self._weights, -1), _beside(W, self._directions, -2)
         others = _beside(norms, self._norms, -1)
-        h, slope, rest = kernel_parts(units, _beside(units, self._units, -2), removed=self.removed)
+        h, slope, rest = kernel_parts(units, _beside(units, self._directions, -2), removed=self.removed)
         h *= norms[..., :, None]
         h *= others[..., None, :]
         field = _times(h, u)
@@ -245,15 +220,42 @@ class Population:
         return loss[()], 2 * field, 2 * a[..., None] * by_first
 
     def normal_equations(self, W):
-        """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
-        K = kernel(W, np.concatenate([W, self.teacher.directions]), removed=self.removed)
-        return K[:, : len(W)], K[:, len(W) :] @ self.teacher.weights
+        """Gram matrices (..., m, m) and right-hand sides (..., m) of the least squares for the second layer."""
+        m = W.shape[-2]
+        K = kernel(W, _beside(W, self._directions, -2), removed=self.removed)
+        return K[..., :m], _times(K[..., m:], self._weights)
+
+
+class Populations(Population):
+    """The same with a teacher of its own for each of B networks: second layers (B, m) and first layers (B, m, d).
+
+    Parameters
+    ----------
+    teachers : sequence of Teacher, (B,)
+        All of equally many neurons and inputs; one may stand several times.
+    """
+
+    teacher, removed = None, BOTH
+
+    def __init__(self, teachers):
+        self._teachers, self.d = list(teachers), teachers[0].d
+        self._directions = np.array([teacher.directions for teacher in teachers])
+        self._weights = np.array([teacher.weights for teacher in teachers])
+        self._norms = np.ones(self._weights.shape)
+        self.start = np.array([Population(teacher).start for teacher in teachers])
+
+    def part(self, chosen):
+        """The systems of the networks chosen, (B,) of bool."""
+        return Populations([teacher for teacher, keep in zip(self._teachers, chosen, strict=True) if keep])
 
 
 def kernel(W, P, *, removed=BOTH):
-    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W and p_j of P, (len(W), len(P)); σ is the ReLU without `removed`."""
-    (norms, units), (others, seen) = polar(W), polar(P)
-    h, _, _ = kernel_parts(units, seen, removed=_parts(removed))
+    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W (..., m, d) and p_j of P (..., q, d): (..., m, q).
+
+    σ is the ReLU without its Hermite parts `removed`.
+    """
+    (norms, units), (others, directions) = polar(W), polar(P)
+    h, _, _ = kernel_parts(units, directions, removed=removed)
     return norms[..., :, None] * h * others[..., None, :]
 
 
@@ -287,9 +289,3 @@ def _beside(values, constants, axis):
 
 def _times(matrices, vectors):
     return (matrices @ vectors[..., None])[..., 0]
-
-
-def _parts(removed):
-    if not isinstance(removed, tuple) or not set(removed) <= set(BOTH):
-        raise ValueError(f"removed = {removed!r}: must be (0, 1), (0,), (1,) or ()")
-    return removed

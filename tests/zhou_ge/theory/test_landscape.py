@@ -91,7 +91,7 @@ def test_rate_of_gathering_is_the_slowest_curvature(teacher):
     slowest, rates = Certificate(teacher).slowest, []
     for ridge in (2e-2, 1e-2):
         marks = (np.array([10, 12]) / ridge / slowest).astype(int)
-        start = landscape.near(teacher, 3, 0.05, 2, 5)
+        start = threestage.planted(teacher, 3 * teacher.r, 0.05, key(5), count=2)
         rates.append(landscape.rate(threestage.Population(teacher), *start, ridge, marks) / ridge)
     np.testing.assert_allclose(2 * rates[1] - rates[0], slowest, rtol=0.02)
 
@@ -128,7 +128,7 @@ def test_lowest_is_a_stationary_point_below_its_neighbours(teacher):
     end, system, rng = global_minimum(teacher, 1e-3), threestage.Population(teacher), key(6)
     assert landscape.evaluate(system, end.a, end.W, 1e-3)[1] < 1e-15
     for _ in range(20):
-        a, W = landscape.scatter(end.a, end.W, 2, 0.1, rng)
+        a, W = threestage.planted(relu.network(end.W, end.a), 2 * len(end.a), 0.1, rng)
         assert landscape.evaluate(system, a, W, 1e-3)[0] > end.objective
 
 
@@ -139,7 +139,7 @@ def test_three_parts_sum_to_the_gap_anywhere(teacher):
     low = global_minimum(teacher, ridge)
     parts = gap_parts(teacher, low, ridge, a, W)
     np.testing.assert_allclose(sum(parts), landscape.evaluate(system, a, W, ridge)[0] - low.objective, rtol=1e-7)
-    near = gap_parts(teacher, low, ridge, *landscape.scatter(low.a, low.W, 3, 0.01, rng))
+    near = gap_parts(teacher, low, ridge, *threestage.planted(relu.network(low.W, low.a), 3 * len(low.a), 0.01, rng))
     assert near[2] == pytest.approx(0, abs=1e-12) and near[0] > 0 and near[1] > 0
 
 
@@ -152,8 +152,8 @@ def test_certificate_at_a_penalty_is_the_sign_of_the_minimiser_and_tends_to_the_
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, STAR, UNEQUAL])
 def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     ridge, system = 3e-3, threestage.Population(teacher)
-    starts = [threestage.initialise(teacher.d, teacher.r + 1, key(7, t), scale=0.3) for t in range(60)]
-    end = threestage.descend(system, *landscape.stack(starts), ridge, method="gradient", limit=4000, step=0.5)
+    starts = threestage.initialise(teacher.d, teacher.r + 1, key(7), scale=0.3, count=60)
+    end = threestage.descend(system, *starts, ridge, method="gradient", limit=4000, step=0.5)
     objectives = landscape.evaluate(system, end.a, end.W, ridge)[0]
     low, high = global_minimum(teacher, ridge).objective, local_minimum_missing_neuron(teacher, ridge).objective
     assert np.all((objectives < low + 0.05 * (high - low)) | (objectives > high - 0.005 * (high - low)))

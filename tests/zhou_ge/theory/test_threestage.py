@@ -45,7 +45,7 @@ def test_first_step_against_many_neurons(d, r, correlation, removed):
     rng = key(3)
     teacher = relu.random_teacher(d, r, rng, correlation=correlation)
     a, W = np.ones((3000, 20)), 1e-3 * unit_rows(rng.standard_normal((3000, 20, d)))
-    W = threestage.first_step(threestage.Population(teacher, removed), a * 1e-3, W).reshape(-1, d)
+    W = threestage.Population(teacher, removed).gradient(a * 1e-3, W)[2].reshape(-1, d)
     predicted = theory.threestage.first_step(teacher, removed)
     along = teacher.weights @ teacher.directions
     aligned = np.sum((W @ along) ** 2) / np.sum(W**2) / (along @ along)

@@ -3,17 +3,16 @@
 Teacher f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx), student f(x) = Σ_i a_i ReLU(w_iᵀx), x ~ N(0, I_d). Preprocessing takes the 0th
 and 1st Hermite parts out of the target; with an affine term α + βᵀx beside the student, fitted at every moment, they
 leave the student as well, and the population loss is a finite sum of arc-cosine kernels: a system without randomness.
-Training descends L + (λ/2)(‖a‖² + ‖W‖²).
+Training descends L + (λ/2)(‖a‖² + ‖W‖²). Several networks may lie along leading axes, except for L-BFGS.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import optimize
 
 from ...checks import choice, number, whole
 from ..relu import Population, polar
@@ -47,7 +46,7 @@ class Empirical:
 
     smooth = False  # |wᵀx| has kinks, at which a minimum may lie
 
-    def __init__(self, X, y, teacher=None):
+    def __init__(self, X, y, *, teacher=None):
         X, y = np.asarray(X, float), np.asarray(y, float)
         if X.ndim != 2 or y.shape != X.shape[:1] or not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
             raise ValueError(f"X {X.shape} and y {y.shape}: must be (n, d) and (n,), finite")
@@ -59,39 +58,43 @@ class Empirical:
         self.y = self._off_affine(y)
         self.start = float(self.y @ self.y / self.n)
 
+    def part(self, chosen):
+        """The system of some of several networks, chosen (B,): the same for all."""
+        return self
+
     def loss(self, a, W):
-        """Mean squared residual at second layer a (m,) and first layer W (m, d)."""
-        residual = self._off_affine(np.abs(self.X @ W.T) @ (a / 2)) - self.y
-        return float(residual @ residual / self.n)
+        """Mean squared residual (...) at second layer a (..., m) and first layer W (..., m, d)."""
+        residual = self._residual(np.abs(W @ self.X.T), a)
+        return np.vecdot(residual, residual) / self.n
 
     def gradient(self, a, W):
-        """Loss with its gradients in a, (m,), and in W, (m, d)."""
-        Z = self.X @ W.T
+        """Loss (...) with its gradients in a, (..., m), and in W, (..., m, d)."""
+        Z = W @ self.X.T
         features = np.abs(Z)
-        residual = self._off_affine(features @ (a / 2)) - self.y
-        by_first = (np.sign(Z) * residual[:, None]).T @ self.X * (a / self.n)[:, None]
-        return float(residual @ residual / self.n), residual @ features / self.n, by_first
+        residual = self._residual(features, a)
+        by_second = (features @ residual[..., None])[..., 0] / self.n
+        by_first = (np.sign(Z) * residual[..., None, :]) @ self.X * (a / self.n)[..., None]
+        return np.vecdot(residual, residual) / self.n, by_second, by_first
 
     def normal_equations(self, W):
         """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
-        F = self._off_affine(np.abs(self.X @ W.T) / 2)
-        return F.T @ F / self.n, F.T @ self.y / self.n
+        F = self._off_affine(np.abs(W @ self.X.T) / 2)
+        return F @ F.T / self.n, F @ self.y / self.n
 
     def test_loss(self, a, W):
-        """E(f - f⋆)² over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
-        constant, linear = self._affine_term(a, W)
+        """E(f - f⋆)² of one network over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
+        rest = self.labels - (a / 2) @ np.abs(W @ self.X.T)
+        constant, *linear = np.linalg.lstsq(np.column_stack([np.ones(self.n), self.X]), rest)[0]
         V, b = self.teacher.directions, self.teacher.weights
-        lengths = a @ np.linalg.norm(W, axis=1) - b @ np.linalg.norm(V, axis=1)
+        lengths = a @ np.linalg.norm(W, axis=1) - b.sum()
         off = constant + lengths / np.sqrt(2 * np.pi)  # E|wᵀx|/2 = ‖w‖/√(2π)
         return float(Population(self.teacher).loss(a, W) + off**2 + np.sum((linear - b @ V / 2) ** 2))
 
-    def _affine_term(self, a, W):
-        rest = self.labels - np.abs(self.X @ W.T) @ (a / 2)
-        solution = np.linalg.lstsq(np.column_stack([np.ones(self.n), self.X]), rest)[0]
-        return solution[0], solution[1:]
+    def _residual(self, features, a):
+        return self._off_affine((a[..., None, :] @ features)[..., 0, :] / 2) - self.y
 
     def _off_affine(self, v):
-        return v - self._affine @ (self._affine.T @ v)
+        return v - v @ self._affine @ self._affine.T
 
 
 def sample(teacher, n, rng, *, noise=0.0):
@@ -99,39 +102,119 @@ def sample(teacher, n, rng, *, noise=0.0):
     number("noise", noise, least=0)
     X = rng.standard_normal((whole("n", n, 1), teacher.d))
     y = np.maximum(X @ teacher.directions.T, 0) @ teacher.weights
-    return Empirical(X, y + noise * rng.standard_normal(n) if noise else y, teacher)
+    return Empirical(X, y + noise * rng.standard_normal(n) if noise else y, teacher=teacher)
 
 
-def initialise(d, m, rng, *, scale=1e-3):
-    """Second layer a (m,) of random signs and first layer W (m, d) on a sphere, both of size `scale` per neuron."""
-    whole("m", m, 1)
-    number("scale", scale, above=0)
-    W = rng.standard_normal((m, d))
-    W *= scale / np.linalg.norm(W, axis=1, keepdims=True)
-    return rng.choice([-scale, scale], m), W
+def initialise(d, m, rng, *, scale=1e-3, count=None):
+    """Small random weights.
+
+    Parameters
+    ----------
+    d, m : int
+        Inputs and neurons, m >= 1.
+    rng : numpy Generator
+    scale : float
+        |a_i| and ‖w_i‖ of every neuron, > 0.
+    count : int, optional
+        Number of networks; one network without leading axis by default.
+
+    Returns
+    -------
+    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
+        Second layer of random signs, first layer on a sphere.
+
+    Raises
+    ------
+    ValueError
+        For m < 1, count < 1 or scale <= 0.
+    """
+    shape = _shape(whole("m", m, 1), count)
+    scale = number("scale", scale, above=0)
+    W = scale * polar(rng.standard_normal((*shape, d)))[1]
+    return rng.choice([-scale, scale], shape), W
+
+
+def planted(teacher, m, spread, rng, *, count=None):
+    """A balanced start near the teacher: m neurons dealt to the r directions in turn, each moved by a Gaussian vector.
+
+    Every direction's neurons share its weight.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    m : int
+        Neurons, >= r.
+    spread : float
+        Length of the move relative to the neuron, root mean square, >= 0.
+    rng : numpy Generator
+    count : int, optional
+        As for `initialise`.
+
+    Returns
+    -------
+    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
+
+    Raises
+    ------
+    ValueError
+        For m < r or spread < 0.
+    """
+    shape = _shape(whole("m", m, teacher.r), count)
+    size = number("spread", spread, least=0) / np.sqrt(teacher.d)
+    k = np.arange(m) % teacher.r
+    move = size * rng.standard_normal((*shape, teacher.d))
+    return balance(np.broadcast_to((teacher.weights / np.bincount(k))[k], shape), teacher.directions[k] + move)
+
+
+def _shape(m, count):
+    return (m,) if count is None else (whole("count", count, 1), m)
 
 
 def first_step(system, a, W):
-    """Stage 1: one large gradient step on the first layer, W (m, d).
+    """Stage 1: one large gradient step on the first layer, W (..., m, d).
 
     The step size η is the one that makes the mean squared row norm 1, and the step's weight decay is 1/η, so that the
     initial weights are forgotten (Damian et al. 2022; the constants are ours).
     """
     W = -system.gradient(a, W)[2]
-    return W / np.sqrt(np.mean(np.sum(W**2, axis=1)))
+    return W / np.sqrt(np.mean(np.vecdot(W, W), axis=-1))[..., None, None]
 
 
 def fit_second_layer(system, W, ridge):
-    """Stage 2: the second layer a (m,) that minimises L + (λ/2)‖a‖² at fixed W."""
+    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0."""
     K, k = system.normal_equations(W)
-    K[np.diag_indices_from(K)] += number("ridge", ridge, above=0) / 2
-    return linalg.solve(K, k, assume_a="pos")
+    decay = number("ridge", ridge, above=0) / 2
+    return np.linalg.solve(K + decay * np.eye(K.shape[-1]), k[..., None])[..., 0]
 
 
 def balance(a, W):
     """(a, W) with |a_i| = ‖w_i‖ and the same network: the ReLU does not feel a_i/t, t w_i."""
-    t = np.sqrt(np.abs(a) / np.linalg.norm(W, axis=-1))
-    return np.sign(a) * np.sqrt(np.abs(a) * np.linalg.norm(W, axis=-1)), W * t[..., None]
+    norms = np.linalg.norm(W, axis=-1)
+    root = np.sqrt(np.abs(a) * norms)
+    return np.sign(a) * root, W * (root / norms)[..., None]
+
+
+def fitted(system, m, rng, *, count=None, fit_ridge=1e-3):
+    """Stages 1 and 2 from small random weights.
+
+    Parameters
+    ----------
+    system : Population or Empirical
+    m : int
+        Student neurons.
+    rng : numpy Generator
+    count : int, optional
+        As for `initialise`; on the population alone.
+    fit_ridge : float
+        λ of stage 2, > 0.
+
+    Returns
+    -------
+    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
+        Balanced.
+    """
+    W = first_step(system, *initialise(system.d, m, rng, count=count))
+    return balance(fit_second_layer(system, W, fit_ridge), W)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +226,7 @@ class Descent:
     a, W : arrays, (..., m) and (..., m, d)
     loss : array, (...)
     evaluations : int
-        Count of gradients.
+        Count of gradients; of several networks that of the slowest.
     converged : array, (...)
         Whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
         objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared,
@@ -157,27 +240,33 @@ class Descent:
     converged: np.ndarray
 
 
-def descend(
-    system,
-    a,
-    W,
-    ridge,
-    *,
-    method="quasi-newton",
-    limit=2000,
-    tolerance=None,
-    step=1.0,
-):
+def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance=None, step=1.0):
     """Stage 3 at one λ: descend on both layers at once.
 
     Parameters
     ----------
     system : Population or Empirical
-    a, W : start, (m,) and (m, d); several starts along leading axes for "gradient" on the population
-    ridge : λ >= 0, or (λ of the second layer, λ of the first)
-    method : "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`)
-    limit : most iterations
-    tolerance : largest gradient entry at which to stop; default 1e-4 λ, or 1e-10 for λ = 0
+    a, W : arrays, (m,) and (m, d)
+        Start; several starts along leading axes for "gradient".
+    ridge : float or pair of float
+        λ >= 0, or λ of the second layer and λ of the first.
+    method : str
+        "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`).
+    limit : int
+        Most iterations, >= 1.
+    tolerance : float, optional
+        Largest gradient entry at which a network stops, >= 0; default 1e-4 λ, or 1e-10 for λ = 0.
+    step : float
+        Step size of gradient descent, > 0.
+
+    Returns
+    -------
+    Descent
+
+    Raises
+    ------
+    ValueError
+        For an argument outside these ranges, or shapes that do not fit.
     """
     choice("method", method, METHODS)
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
@@ -190,9 +279,10 @@ def descend(
     return _quasi_newton(system, a, W, decay, limit, tolerance)
 
 
-def _slopes(system, a, W, decay):
+def slopes(system, a, W, decay):
+    """Loss (...) and the gradients of L + (λ_a‖a‖² + λ_W‖W‖²)/2 in a and in W, (λ_a, λ_W) = decay (..., 2)."""
     loss, by_second, by_first = system.gradient(a, W)
-    return loss, by_second + decay[0] * a, by_first + decay[1] * W
+    return loss, by_second + decay[..., 0, None] * a, by_first + decay[..., 1, None, None] * W
 
 
 def _steepest(by_second, by_first):
@@ -200,12 +290,26 @@ def _steepest(by_second, by_first):
 
 
 def _gradient_descent(system, a, W, decay, limit, tolerance, step):
+    """Networks that have converged are set aside while the others go on."""
+    shape, lead = W.shape, W.shape[:-2]
+    a, W = a.reshape(-1, shape[-2]), W.reshape(-1, *shape[-2:])
+    end_a, end_W = np.empty_like(a), np.empty_like(W)
+    end_loss, converged = np.empty(len(a)), np.empty(len(a), bool)
+    moving = np.arange(len(a))
     for evaluations in range(limit + 1):
-        loss, by_second, by_first = _slopes(system, a, W, decay)
-        converged = _steepest(by_second, by_first) <= tolerance
-        if evaluations == limit or np.all(converged):
-            return Descent(a, W, loss, evaluations, converged)
+        loss, by_second, by_first = slopes(system, a, W, decay)
+        settled = _steepest(by_second, by_first) <= tolerance
+        done = settled | (evaluations == limit)
+        if np.any(done):
+            at, moving = moving[done], moving[~done]
+            end_a[at], end_W[at], end_loss[at], converged[at] = a[done], W[done], loss[done], settled[done]
+            if not moving.size:
+                break
+            a, W, by_second, by_first = (part[~done] for part in (a, W, by_second, by_first))
+            system = system.part(~done)
         a, W = a - step * by_second, W - step * by_first
+    ends = end_loss.reshape(lead)[()], evaluations, converged.reshape(lead)[()]
+    return Descent(end_a.reshape(shape[:-1]), end_W.reshape(shape), *ends)
 
 
 def _quasi_newton(system, a, W, decay, limit, tolerance):
@@ -240,9 +344,9 @@ def _quasi_newton(system, a, W, decay, limit, tolerance):
             break
         before = end.fun  # a line search that failed at a kink may go on without memory
     a, W = split(x)
-    _, by_second, by_first = _slopes(system, a, W, decay)
+    loss, by_second, by_first = slopes(system, a, W, decay)
     converged = rested or _steepest(by_second, by_first) <= tolerance
-    return Descent(a, W, system.loss(a, W), evaluations, bool(converged))
+    return Descent(a, W, loss, evaluations, bool(converged))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +365,7 @@ class Training:
         return (self.descents[-1].a, self.descents[-1].W) if self.descents else self.fitted
 
 
-def train(system, m, rng, ridges, *, fit_ridge=1e-3, method="quasi-newton", limit=2000):
+def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
     """All three stages from a small random start of m neurons.
 
     Parameters
@@ -274,9 +378,8 @@ def train(system, m, rng, ridges, *, fit_ridge=1e-3, method="quasi-newton", limi
         The λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
     fit_ridge : float
         λ of stage 2, > 0.
-    method : "quasi-newton" or "gradient"
-    limit : int
-        Most iterations at each λ.
+    **options
+        As for `descend`.
 
     Returns
     -------
@@ -289,23 +392,20 @@ def train(system, m, rng, ridges, *, fit_ridge=1e-3, method="quasi-newton", limi
     """
     if system.teacher is not None:
         whole("m", m, system.teacher.r)
-    a, W = initialise(system.d, m, rng)
-    stages = [(a, W)]
-    W = first_step(system, a, W)
-    stages.append((a, W))
-    a, W = balance(fit_second_layer(system, W, fit_ridge), W)
-    stages.append((a, W))
-    return Training(*stages, np.array(ridges, float), anneal(system, a, W, ridges, method=method, limit=limit))
+    a, W0 = initialise(system.d, m, rng)
+    W = first_step(system, a, W0)
+    start = balance(fit_second_layer(system, W, fit_ridge), W)
+    return Training((a, W0), (a, W), start, np.array(ridges, float), anneal(system, *start, ridges, **options))
 
 
-def anneal(system, a, W, ridges, *, method="quasi-newton", limit=2000, **options):
+def anneal(system, a, W, ridges, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
-    options : as for `descend`
+    `options` are those of `descend`.
     """
     descents = []
     for ridge in ridges:
-        descents.append(descend(system, a, W, ridge, method=method, limit=limit, **options))
+        descents.append(descend(system, a, W, ridge, **options))
         a, W = descents[-1].a, descents[-1].W
     return descents
 
@@ -337,44 +437,20 @@ def least_samples(succeeds, sizes):
     return int(sizes[place])
 
 
-def planted(teacher, m, spread, rng):
-    """A balanced start near the teacher: m neurons dealt to the r directions in turn, each moved by a Gaussian vector.
-
-    Every direction's neurons share its weight.
-
-    Parameters
-    ----------
-    teacher : Teacher
-    m : int
-        Neurons, >= r.
-    spread : float
-        Length of the move relative to the neuron, root mean square, >= 0.
-    rng : numpy Generator
-
-    Returns
-    -------
-    a, W : arrays, (m,) and (m, d)
-    """
-    whole("m", m, teacher.r)
-    number("spread", spread, least=0)
-    k = np.arange(m) % teacher.r
-    move = rng.standard_normal((m, teacher.d)) * spread / np.sqrt(teacher.d)
-    return balance((teacher.weights / np.bincount(k))[k], teacher.directions[k] + move)
-
-
 def angles(W, teacher):
-    """Angle in degrees, [0, 90], from each neuron's line to the nearest teacher line, and which one that is: (m,)."""
+    """Angle in degrees, [0, 90], from each neuron's line to the nearest teacher line: (..., m) for W (..., m, d)."""
     units = polar(W)[1]
     cosines = units @ teacher.directions.T
-    nearest = np.abs(cosines).argmax(axis=1)
-    signs = np.where(np.take_along_axis(cosines, nearest[:, None], 1) < 0, -1.0, 1.0)
-    chords = np.linalg.norm(units - signs * teacher.directions[nearest], axis=1)  # acos loses half the digits near 0
-    return np.degrees(2 * np.arcsin(chords / 2)), nearest
+    nearest = np.abs(cosines).argmax(axis=-1)
+    signs = np.where(np.take_along_axis(cosines, nearest[..., None], -1) < 0, -1.0, 1.0)
+    chords = np.linalg.norm(units - signs * teacher.directions[nearest], axis=-1)  # acos loses half the digits near 0
+    return np.degrees(2 * np.arcsin(chords / 2))
 
 
 def weighted_angle(a, W, teacher):
-    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖."""
-    return float(np.average(angles(W, teacher)[0], weights=masses(a, W)))
+    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖: (...)."""
+    mass = masses(a, W)
+    return np.sum(mass * angles(W, teacher), axis=-1) / np.sum(mass, axis=-1)
 
 
 def masses(a, W):
@@ -413,38 +489,3 @@ def covering(W, teacher, *, probes=20_000):
         return float(np.degrees(np.diff(turn, append=turn[0] + np.pi).max() / 2))
     lines = polar(np.random.default_rng(0).standard_normal((whole("probes", probes, 1), dimension)))[1]
     return float(np.degrees(np.arccos(np.abs(lines @ inside.T).max(axis=1).min())))
-
-
-def effective_directions(W):
-    """Effective number of directions of the neurons' lines, in [1, d]: (tr C)²/tr C² for C = Σ_i ŵ_i ŵ_iᵀ."""
-    units = polar(W)[1]
-    C = units.T @ units
-    return float(np.trace(C) ** 2 / np.sum(C**2))
-
-
-class Measures(NamedTuple):
-    """Loss of the system, weighted angle, subspace energy, effective directions, total weight Σ|a_i|‖w_i‖."""
-
-    loss: float
-    angle: float
-    energy: float
-    directions: float
-    weight: float
-
-
-def measures(system, a, W):
-    """The `Measures` of a network with second layer a (m,) and first layer W (m, d)."""
-    return Measures(
-        system.loss(a, W),
-        weighted_angle(a, W, system.teacher),
-        subspace_energy(W, system.teacher),
-        effective_directions(W),
-        float(masses(a, W).sum()),
-    )
-
-
-def recovered(a, W, teacher, *, degrees=5.0):
-    """Whether every teacher line has at least half its weight |a⋆_k| in neurons within `degrees` of it."""
-    angle, nearest = angles(W, teacher)
-    near = np.where(angle <= degrees, masses(a, W), 0.0)
-    return bool(np.all(np.bincount(nearest, near, teacher.r) >= np.abs(teacher.weights) / 2))

@@ -9,7 +9,7 @@ derivatives of Duval & Peyré 2015). Where |η| < 1 off the teacher's lines, its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
 
@@ -157,26 +157,12 @@ class Minimiser:
     W: np.ndarray
 
 
+@lru_cache(64)
 def global_minimum(teacher, ridge):
-    """The minimum of L_λ near the teacher, exactly, by descent from its law as λ → 0.
+    """The `Minimiser` of L_λ near the teacher, exactly, at λ = ridge > 0, by descent from its law as λ → 0.
 
     One neuron to a line where the certificate is good (`slowest` > 0), else several, which part by an angle of order λ;
     and further ones, of weight of order λ, where |η| > 1.
-
-    Parameters
-    ----------
-    teacher : Teacher
-    ridge : float
-        λ > 0.
-
-    Returns
-    -------
-    Minimiser
-
-    Raises
-    ------
-    ValueError
-        For ridge <= 0.
     """
     ridge = number("ridge", ridge, above=0)
     certificate = Certificate(teacher)
@@ -294,7 +280,7 @@ def _minimise(teacher, signs, W, ridge):
 
     x = W.ravel()
     for _ in range(3):  # a fresh start of the quasi-Newton matrix gains the last digits
-        options = {"maxiter": 5000, "maxfun": 20_000, "gtol": 1e-15, "ftol": 0.0, "maxcor": 30}
+        options = {"maxiter": 2000, "maxfun": 10_000, "gtol": 1e-15, "ftol": 0.0, "maxcor": 30}
         end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", options=options)
         x = end.x
     W = x.reshape(shape)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg, optimize, special
 
 from ...checks import number, whole
-from ..relu import BOTH, kernel, kernel_parts
+from ..relu import BOTH, Population, kernel, kernel_parts
 
 _DEGREES = 400  # spherical harmonics of even degree below this one
 _NODES = 1000  # of the quadrature over the sphere
@@ -29,27 +29,41 @@ def first_step(teacher, removed=BOTH):
     `removed`, adds Σa⋆/2π along ŵ, the linear part Σa⋆w⋆/4 for all neurons alike. Without either, what lies outside is
     right up to a share of order 1/d² of itself, what lies along Σ_k a⋆_k w⋆_k up to one of order 1/d; otherwise the
     shares are right up to terms of order 1/d².
+
+    Parameters
+    ----------
+    teacher : Teacher
+    removed : tuple
+        As for `Population`.
+
+    Returns
+    -------
+    FirstStep
     """
-    a, d, inner = teacher.weights, teacher.d, teacher.reduced
-    V, k = inner.directions, inner.d
+    a, d, k, V = teacher.weights, teacher.d, len(teacher.basis), teacher.directions
     mean = (0 not in removed) * a.sum() / (2 * np.pi)
     linear = (1 not in removed) / 4 * a @ V
-    M = V.T @ (a[:, None] * V) / (2 * np.pi)
-    trace, square = np.trace(M), np.sum(M**2)  # of (1/2π) Σ a⋆ w⋆w⋆ᵀ
+    trace, square = _moments(teacher)
     wick = (trace**2 + 2 * square) / (d * (d + 2))  # E (ŵᵀMŵ)²
     quartic = (3 * trace**2 + 12 * square) / (8 * d * (d + 2) * (d + 4))
     outside = mean**2 * (1 - k / d) - mean * trace / d + wick / 4 * (d - k) / (d + 4) + quartic
     total = mean**2 + mean * trace / d + linear @ linear + square / d - 3 / 4 * wick + square / (d * (d + 2))
-    along = a @ V / np.linalg.norm(a @ V) if np.linalg.norm(a @ V) > 0 else np.zeros(k)
-    aligned = linear @ linear + np.sum((mean * along + M @ along) ** 2) / d
+    along = a @ V / max(np.linalg.norm(a @ V), 1e-300)
+    aligned = linear @ linear + np.sum((mean * along + (a * (V @ along)) @ V / (2 * np.pi)) ** 2) / d
     return FirstStep(float(1 - outside / total), float(aligned / total))
+
+
+def _moments(teacher):
+    """tr H and tr H² of H = (1/2π) Σ a⋆ w⋆w⋆ᵀ."""
+    a, V = teacher.weights, teacher.directions
+    return a.sum() / (2 * np.pi), a @ (V @ V.T) ** 2 @ a / (2 * np.pi) ** 2
 
 
 def sampled_step(teacher, n, *, noise=0.0):
     """Share of the energy ‖W‖² inside the target subspace after stage 1 on n samples, to leading order in 1/d.
 
-    The signal of a neuron is Mŵ, M = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr M²/d; each coordinate has noise of variance
-    (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if M = 0.
+    The signal of a neuron is Hŵ, H = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr H²/d; each coordinate has noise of variance
+    (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if H = 0.
 
     Parameters
     ----------
@@ -68,30 +82,38 @@ def sampled_step(teacher, n, *, noise=0.0):
     ValueError
         For n <= 0 or noise < 0.
     """
-    n, noise = np.asarray(n, float), number("noise", noise, least=0)
-    for size in n:
-        number("n", float(size), above=0)
-    b, inner = teacher.weights, teacher.reduced
-    V, k = inner.directions, inner.d
-    M = V.T @ (b[:, None] * V) / (2 * np.pi)
-    signal = np.sum(M**2) / teacher.d
-    variance = (b @ kernel(V, V) @ b + noise**2) / (4 * n)
-    return (signal + k * variance) / (signal + teacher.d * variance)
+    n, noise = _sizes(n), number("noise", noise, least=0)
+    signal = _moments(teacher)[1] / teacher.d
+    variance = (Population(teacher).start + noise**2) / (4 * n)
+    return (signal + len(teacher.basis) * variance) / (signal + teacher.d * variance)
 
 
 def quartic_step(teacher):
-    """Share of the energy ‖W‖² inside the target subspace after stage 1 where M = (1/2π) Σ a⋆ w⋆w⋆ᵀ = 0.
+    """Share of the energy ‖W‖² inside the target subspace after stage 1 where H = (1/2π) Σ a⋆ w⋆w⋆ᵀ = 0.
 
     The preprocessed teacher then begins at degree 4: with c_k = ŵᵀw⋆_k a neuron moves along Σ_k a⋆_k c_k³ w⋆_k/12π in
     the subspace, and along -Σ_k a⋆_k c_k⁴ ŵ/16π. With the next order of both, what lies outside is right up to a share
-    of order 1/d² of itself.   Raises ValueError for a teacher with M ≠ 0, or without a part of degree 4.
+    of order 1/d² of itself.
+
+    Parameters
+    ----------
+    teacher : Teacher
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For a teacher with H ≠ 0, or without a part of degree 4.
     """
     d, b, k = teacher.d, teacher.weights, len(teacher.basis)
     V = teacher.directions
     c = V @ V.T  # moments E c_k^p c_l^q, but for factors 1/(d (d + 2) …), by pairing
     sixth, eighth = b @ (9 * c**2 + 6 * c**4) @ b, b @ (9 + 72 * c**2 + 24 * c**4) @ b
     mixed, tenth = b @ (45 * c**2 + 60 * c**4) @ b, b @ (45 + 540 * c**2 + 360 * c**4) @ b
-    if np.abs(V.T @ (b[:, None] * V)).max() > 1e-9 * np.abs(b).max() or not eighth > 1e-9 * b @ b:
+    if _moments(teacher)[1] > 1e-12 * b @ b or not eighth > 1e-9 * b @ b:
         raise ValueError("teacher: must have Σ a⋆ w⋆w⋆ᵀ = 0 and a part of degree 4")
     inside = sixth / 144 + (mixed / 160 - eighth / 96) / (d + 6)
     outside = (eighth * (1 - (k + 8) / (d + 8)) / 256 + tenth / 256 / (d + 8)) / (d + 6)
@@ -120,10 +142,14 @@ def noisy_loss(teacher, n, noise):
     ValueError
         For n <= 0 or noise < 0.
     """
+    return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / _sizes(n)
+
+
+def _sizes(n):
     n = np.asarray(n, float)
     if not np.all(n > 0):
-        raise ValueError(f"n = {n}: must be > 0")
-    return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / n
+        raise ValueError(f"n = {n.min():g}: must be > 0")
+    return n
 
 
 def covering(m):
@@ -170,7 +196,7 @@ def second_stage_loss(teacher, m, ridge):
     if k < 2:
         raise ValueError("teacher: its lines must span at least two dimensions")
     c, weight = special.roots_jacobi(_NODES, (k - 3) / 2, (k - 3) / 2)
-    h = (np.sqrt(1 - c**2) + c * np.arcsin(c) - 1) / (2 * np.pi)
+    h = kernel_parts(c[:, None], np.ones((1, 1)))[0][:, 0]
     mu = _harmonics(c, k) @ (h * weight) / weight.sum()
     degree = np.arange(0, _DEGREES, 2)
     N = special.comb(degree + k - 1, k - 1) - special.comb(degree + k - 3, k - 1)

@@ -86,10 +86,6 @@ def network(W, a):
     a : array, (r,)
         The teacher's weights are a_k‖w_k‖.
 
-    Returns
-    -------
-    Teacher
-
     Raises
     ------
     ValueError
@@ -151,10 +147,6 @@ def padded_teacher(d, lines, *, weights=None):
         Vectors of any length along the lines; r may exceed k.
     weights : array, (r,), optional
         Default `mixed_signs(r)`.
-
-    Returns
-    -------
-    Teacher
 
     Raises
     ------

@@ -125,22 +125,7 @@ def noisy_loss(teacher, n, noise):
 
     Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    n : number or array
-        Sample sizes, > 0.
-    noise : float
-        Standard deviation of the label noise, >= 0.
-
-    Returns
-    -------
-    number or array, as n
-
-    Raises
-    ------
-    ValueError
-        For n <= 0 or noise < 0.
+    Arguments and errors are those of `sampled_step`; n may be a number too.
     """
     return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / _sizes(n)
 

@@ -24,7 +24,7 @@ def test_a_folder_is_made_or_refused(tmp_path):
         lambda: simulate.spectra.weights(HUGE, 1.0, trials=1),
         lambda: simulate.spectra.weight_spectrum(HUGE, 1.0, trials=1),
         lambda: simulate.spectra.features(HUGE, 1.0, 2, trials=1),
-        lambda: simulate.spectra.feature_spectrum(HUGE, 1.0),
+        lambda: simulate.spectra.feature_spectrum(HUGE, 1.0, trials=1),
         lambda: simulate.expansion.sizes(HUGE, 1.0, 1, trials=1),
     ],
 )

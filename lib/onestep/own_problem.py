@@ -44,7 +44,7 @@ class Study:
     spikes: tuple[np.ndarray, ...]
     best_step: theory.Best
     best_ridge: theory.Best
-    simulated: simulate.every_step.Means | None
+    simulated: simulate.every_step.Losses | None
     trials: int
 
     def __str__(self):

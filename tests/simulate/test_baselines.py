@@ -67,7 +67,7 @@ def test_kernels_have_their_formulas():
 @pytest.mark.parametrize("kernel", [*EXACT, ArcCosine()], ids=repr)
 def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
     penalties = np.array([0.003, 0.1])
-    errors = simulate.baselines.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=200_000)[0]
+    errors = simulate.baselines.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=200_000).test[0]
     now, X, y, _ = both_samples(SMALL, 3)
     Z = simulate.key(99, 0).standard_normal((200_000, SMALL.d))
     for penalty, error in zip(penalties, errors, strict=True):
@@ -79,7 +79,7 @@ def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
 def test_the_control_variate_of_a_fresh_sample_takes_nothing_away():
     """A teacher with c⋆1 far from 1, and a test sample so large that any bias shows."""
     p = SMALL.replace(teacher=(0, 0.4, 0.5))
-    error = simulate.baselines.kernel_ridge(p, ArcCosine(), [0.05], trials=1, seed=3, test_size=40_000)[0, 0]
+    error = simulate.baselines.kernel_ridge(p, ArcCosine(), [0.05], trials=1, seed=3, test_size=40_000).test[0, 0]
     now, X, y, _ = both_samples(p, 3)
     Z = simulate.key(98, 0).standard_normal((40_000, p.d))
     weights = np.linalg.solve(ArcCosine().matrix(X, X) + 0.05 * len(X) * np.eye(len(X)), y)
@@ -89,13 +89,13 @@ def test_the_control_variate_of_a_fresh_sample_takes_nothing_away():
 
 def test_a_quadratic_kernel_learns_a_quadratic():
     p = Problem(n=200, d=4, N=4, teacher=(0, 0, 1))
-    quadratic = simulate.baselines.kernel_ridge(p, Power(2), [1e-6], trials=2, seed=4)
+    quadratic = simulate.baselines.kernel_ridge(p, Power(2), [1e-6], trials=2, seed=4).test
     assert quadratic.max() < 1e-3
 
 
 def test_results_depend_on_the_seed_and_not_on_the_jobs():
     def run(**options):
-        return simulate.baselines.kernel_ridge(SMALL, ArcCosine(), [0.1], trials=3, test_size=50, **options)
+        return simulate.baselines.kernel_ridge(SMALL, ArcCosine(), [0.1], trials=3, test_size=50, **options).test
 
     np.testing.assert_array_equal(run(seed=1, jobs=1), run(seed=1, jobs=2))
     assert not np.allclose(run(seed=1), run(seed=2))

@@ -164,7 +164,7 @@ def test_with_an_intercept_growing_rows_do_not_matter_to_two_terms():
 def test_sizes_of_a_cubic_are_read_off_exactly_from_a_step_of_rank_one():
     """Without the rest of the gradient, E_x H_k of σ(w_iᵀx) is c_k(cos·r)^k + …: polynomials in a_i and w_iᵀβ."""
     p = P.replace(activation=(0.0, 0.8, 0.3, 0.1), n=400, d=200, N=150)
-    got = simulate.expansion.sizes(p, [2.0, 5.0], 3, trials=40, rows="rank one")
+    got = simulate.expansion.sizes(p, [2.0, 5.0], 3, trials=40, rows="rank one").values
     claimed = np.array([0.8**2 * 0.3, 0.8 * 0.8, 0.8**2 * 0.3, 0.8**3 * 0.1])
     assert got.shape == (40, 2, 4)
     np.testing.assert_allclose(got.mean(0) / claimed, 1, atol=0.02)
@@ -175,7 +175,9 @@ def test_sizes_of_a_cubic_are_read_off_exactly_from_a_step_of_rank_one():
 def test_sizes_of_a_real_step_count_the_growth_of_its_rows(output):
     p = Problem(600, 300, 300, activation=SINE, noise=0.5, initial_output=output)
     c, q = p.student.coefficients(2), theory.growth_ratio(p)
-    got = {rows: simulate.expansion.sizes(p, 4.0, 2, trials=40, rows=rows)[:, 0] for rows in ("real", "restored")}
+    got = {
+        rows: simulate.expansion.sizes(p, 4.0, 2, trials=40, rows=rows).values[:, 0] for rows in ("real", "restored")
+    }
     for rows, grown in (("real", q), ("restored", 0.0)):
         ratio = got[rows] / [c[1] ** 2 * c[2], c[1] ** 2, c[1] ** 2 * c[2]]
         error = ratio.std(0) / np.sqrt(len(ratio))

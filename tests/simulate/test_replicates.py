@@ -66,6 +66,7 @@ DRAWS = {
     "gradients": partial(simulate.spectra.gradients, P),
     "weights": partial(simulate.spectra.weights, P, [2.0]),
     "weight_spectrum": partial(simulate.spectra.weight_spectrum, P, 2.0),
+    "feature_spectrum": partial(simulate.spectra.feature_spectrum, P, 2.0),
     "features": partial(simulate.spectra.features, P, [2.0], 2),
     "first_stair": partial(simulate.covariance.first_stair, P, [1.0] * P.d, [gradient]),
     "outliers": partial(simulate.second_step.outliers, P, 2.0, 1.0),
@@ -91,9 +92,9 @@ def test_every_function_with_trials_is_among_them():
         function
         for room in filter(ismodule, vars(simulate).values())
         for function in filter(isfunction, vars(room).values())
-        if {"trials", "jobs"} <= set(signature(function).parameters)
+        if {"run", "jobs"} & set(signature(function).parameters)
     }
-    assert found == {draw.func for draw in DRAWS.values()}
+    assert found - {simulate.collect} == {draw.func for draw in DRAWS.values()}
 
 
 def test_what_is_no_executor_is_refused():

@@ -43,19 +43,20 @@ def test_outliers_lie_where_predicted():
 
 def test_first_stairs_are_those_of_the_span():
     p = P.scaled(400)
-    train, variates = second_step.first_stairs(p, 1.0, 1.0, trials=40, seed=6)
+    run = second_step.first_stairs(p, 1.0, 1.0, trials=40, seed=6)
+    train = run.loss
     told = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch=batch) for batch in theory.second_step.BATCHES)]
     ratio = (train[:, :1] - train[:, 1:]) / (theory.gains(p, 1).train / p.rho**2 * np.array(told))
     assert np.all(np.abs(ratio.mean(0) - 1) < 0.03 + 4 * ratio.std(0) / np.sqrt(40))
-    assert variates.shape[0] == 40
+    assert len(run.variates) == 40
     change = train[:, 1] - train[:, 3]
     assert change.mean() > 5 * change.std() / np.sqrt(40)
 
 
 def test_losses_of_no_step_agree_and_a_second_step_changes_them():
-    still = second_step.losses(P, 0.0, 0.0, trials=2)
+    still = second_step.losses(P, 0.0, 0.0, trials=2).loss
     assert still[:, 1:] == pytest.approx(np.repeat(still[:, :1], 2, axis=1), rel=1e-12)
-    moved = second_step.losses(P, 2.0, 2.0, trials=2)
+    moved = second_step.losses(P, 2.0, 2.0, trials=2).loss
     assert np.all(moved[:, 0] != moved[:, 1]) and np.all(moved[:, 1] != moved[:, 2])
 
 

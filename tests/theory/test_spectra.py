@@ -26,7 +26,7 @@ def test_without_growth_the_law_of_weights_is_marchenko_pastur(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_laws_hold_for_random_matrices(shape):
     p = Problem(*shape, activation="tanh", noise=1.0)
-    measured = simulate.spectra.feature_spectrum(p, [0.0], seed=1)[0]
+    measured = simulate.spectra.feature_spectrum(p, [0.0], seed=1, trials=1).values[0, 0]
     law = theory.spectra.features(p)
     assert measured[0] == pytest.approx(law.edge, rel=0.03)
     grid = np.linspace(0.02, 1.1, 2500) * law.edge
@@ -39,7 +39,7 @@ def test_laws_hold_for_random_matrices(shape):
 
 def test_rows_of_unequal_length_widen_the_bulk():
     p = BASE.replace(d=600)
-    measured = simulate.spectra.weight_spectrum(p, 16.0, trials=2, seed=2)[:, 1:]
+    measured = simulate.spectra.weight_spectrum(p, 16.0, trials=2, seed=2).values[:, 0, 1:]
     edge = theory.spectra.weights(p, 16.0).edge
     assert edge > theory.spectra.weights(p, 16.0, step_noise="absent").edge + 0.1
     second_moment = np.mean(np.sum(measured**2, axis=1)) / p.N
@@ -261,7 +261,7 @@ def test_a_weak_spike_of_features_has_the_rank_one_closed_form():
     strength = (eta * sqrt(p.D)) ** 2
     value = theory.spectra.feature_spikes(p, eta, 1).value[0, 0]
     # for a linear network F0 = X̃W0ᵀ: 1 = θ² · x · E[1/(x - F0F0ᵀ/n)] seen by X̃β and by a
-    d = simulate.spectra.feature_spectrum(p, [0.0], seed=6)[0] ** 2
+    d = simulate.spectra.feature_spectrum(p, [0.0], seed=6, trials=1).values[0, 0] ** 2
     x = value**2
     b = (np.sum(1 / (x - d)) + (p.N - len(d)) / x) / p.N
     sigma = np.mean(d)
@@ -288,7 +288,7 @@ def test_births_come_later_in_order_and_tend_to_the_thresholds():
 def test_a_gaussian_first_layer_may_show_a_spike_before_any_step():
     even = Problem(4000, 400, 4000, activation=(0, 0.3, 1.0), first_layer="gaussian")
     found = theory.spectra.feature_spikes(even, [0.0], 1).value[0, 0]
-    measured = simulate.spectra.feature_spectrum(even.scaled(1000), [0.0], seed=7)[0]
+    measured = simulate.spectra.feature_spectrum(even.scaled(1000), [0.0], seed=7, trials=1).values[0, 0]
     assert measured[0] == pytest.approx(found, rel=0.1)
     assert measured[0] > 1.1 * measured[1]
     assert np.isnan(theory.spectra.feature_spikes(even.replace(first_layer="sphere"), [0.0], 1).value[0, 0])

@@ -50,5 +50,5 @@ from .network import (
     sample,
     stepped,
 )
-from .replicates import key, repeat
+from .replicates import Result, collect, key, repeat
 from .staircase import plateaus

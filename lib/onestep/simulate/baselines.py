@@ -19,7 +19,7 @@ from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
 from .network import draw, sample
-from .replicates import repeat
+from .replicates import Result, collect
 
 _BINOMIAL = {2: (2.0, 2.0, 1.0), 3: (4.0, 6.0, 3.0, 1.0)}  # Hermite coefficients of (1 + z)^degree
 
@@ -104,23 +104,47 @@ KERNELS = {
 }
 
 
-def kernel_ridge(p: Problem, kernel, penalties, *, trials=20, seed=0, jobs=2, test_size=4000, executor=None):
-    """Test errors of kernel ridge regression on both samples; (trials, penalties), label noise included.
+@dataclass(frozen=True)
+class Errors(Result):
+    """Test errors, label noise included.
+
+    Attributes
+    ----------
+    test : array, (trials, penalties)
+    """
+
+    test: np.ndarray
+
+
+def kernel_ridge(p: Problem, kernel, penalties, *, test_size=4000, **run) -> Errors:
+    """Test errors of kernel ridge regression on both samples.
 
     Parameters
     ----------
-    kernel : one of `KERNELS`' values or another `RBF`, `Power`, `ArcCosine`.
-    penalties : in (K + 2n·penalty)⁻¹y, numbers > 0.
-    trials, seed, jobs, executor : as in `repeat`.
-    test_size : fresh sample for a kernel whose population averages have no closed form; unused by the others.
+    p : Problem
+    kernel : RBF, Power or ArcCosine
+        One of `KERNELS`' values or another.
+    penalties : float or array, (penalties,)
+        In (K + 2n·penalty)⁻¹y, > 0.
+    test_size : int
+        Fresh sample for a kernel whose population averages have no closed form; unused by the others.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
 
-    Raises ValueError for a bad argument.
+    Returns
+    -------
+    Errors
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     if not hasattr(kernel, "matrix"):
         raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
     replicate = partial(_kernel_ridge, p, kernel, penalties, whole("test_size", test_size, 1))
-    return np.array(repeat(replicate, trials, seed, jobs=jobs, gib=8 * 4 * (2 * p.n) ** 2 / 2**30, executor=executor))
+    return collect(Errors, replicate, 8 * 4 * (2 * p.n) ** 2 / 2**30, **run)
 
 
 def _kernel_ridge(p, kernel, penalties, test_size, rng):
@@ -132,6 +156,6 @@ def _kernel_ridge(p, kernel, penalties, test_size, rng):
         Z, labels = sample(p.replace(noise=0.0), now.beta_star, rng, size=test_size)
         beyond = (labels - p.target.linear * Z @ now.beta_star) ** 2  # its mean is known: a control variate
         squares = (labels[:, None] - kernel.matrix(Z, X) @ weights) ** 2
-        return (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2
+        return {"test": (squares - beyond[:, None]).mean(0) + p.label_power - p.target.linear**2}
     twice, once = kernel.averages(X, p.target, now.beta_star)
-    return np.einsum("ip,ip->p", weights, twice @ weights) - 2 * once @ weights + p.label_power
+    return {"test": np.einsum("ip,ip->p", weights, twice @ weights) - 2 * once @ weights + p.label_power}

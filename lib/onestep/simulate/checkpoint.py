@@ -41,7 +41,7 @@ class Store:
             return None
 
     def save(self, trial, result):
-        """Keep a result, if it is of numbers, arrays or tuples of them. A reader meets the whole file or none."""
+        """Keep a result of numbers, arrays or tuples and dicts of them. A reader meets the whole file or none."""
         arrays = {}
         form = _split(result, arrays)
         if any(array.dtype.hasobject for array in arrays.values()):
@@ -62,7 +62,9 @@ class Store:
 
 
 def _split(value, arrays):
-    """The nesting of tuples in value, with the names under which its arrays are put."""
+    """The nesting of tuples and dicts in value, with the names under which its arrays are put."""
+    if isinstance(value, dict):
+        return {name: _split(item, arrays) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [_split(item, arrays) for item in value]
     arrays[name := f"a{len(arrays)}"] = np.asarray(value)
@@ -70,4 +72,6 @@ def _split(value, arrays):
 
 
 def _join(form, file):
+    if isinstance(form, dict):
+        return {name: _join(item, file) for name, item in form.items()}
     return tuple(_join(item, file) for item in form) if isinstance(form, list) else file[form]

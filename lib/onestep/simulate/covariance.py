@@ -16,16 +16,22 @@ from ..problem import Problem
 from .control_variates import variates
 from .every_step import memory
 from .network import Draw, draw, sample
-from .replicates import repeat
+from .replicates import Result, collect
 from .staircase import LimitFits
 
 
 @dataclass(frozen=True)
-class FirstStair:
+class FirstStair(Result):
     """Losses without a step and with the first stair of each of them, and what the steps learn.
 
-    train, test : (trials, 1 + steps), the untrained network's first.   cosine : (trials, steps), of b with β⋆.
-    variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    train, test : array, (trials, 1 + steps)
+        The untrained network's first.
+    cosine : array, (trials, steps)
+        Of b with β⋆.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     train: np.ndarray
@@ -34,31 +40,39 @@ class FirstStair:
     variates: np.ndarray
 
 
-def first_stair(p: Problem, spectrum, steps, *, trials=20, seed=0, jobs=2, executor=None, redraws=1) -> FirstStair:
+def first_stair(p: Problem, spectrum, steps, *, redraws=1, **run) -> FirstStair:
     """Simulated losses without a step and with a strong spike along the direction of each step, on the same draws.
+
+    x has the covariance diag(spectrum), and y = σ⋆(β⋆ᵀx) + ε with β⋆ uniform but for its length, β⋆ᵀΣβ⋆ = 1. Test
+    errors are population averages.
 
     Parameters
     ----------
-    p : the problem; its first layer is taken as "sphere".
-    spectrum : (p.d,) eigenvalues > 0 of the inputs' covariance.
-    steps : functions of a `Draw` of one replicate, each of which returns a direction b (d,); x has the covariance
-        diag(spectrum), and y = σ⋆(β⋆ᵀx) + ε with β⋆ = `Draw.beta_star` uniform but for its length, β⋆ᵀΣβ⋆ = 1.
-    redraws : draws of all but W0 and X̃ over which each replicate is averaged.
+    p : Problem
+        Its first layer is taken as "sphere".
+    spectrum : array, (d,)
+        Eigenvalues > 0 of the inputs' covariance.
+    steps : sequence of callable
+        Functions of a `Draw` of one replicate, each of which returns a direction b (d,).
+    redraws : int
+        Draws of all but W0 and X̃ over which each replicate is averaged.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
 
-    Test errors are population averages. `trials`, `seed`, `jobs` and `executor` are those of `repeat`.
+    Returns
+    -------
+    FirstStair
 
     Raises
     ------
-    ValueError for a bad argument.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     s = np.asarray(spectrum, float)
     if s.shape != (p.d,) or not np.all(s > 0) or not np.all(np.isfinite(s)):
         raise ValueError(f"spectrum of shape {s.shape}: must be {p.d} numbers > 0, one for each input")
     replicate = partial(_replicate, p, np.sqrt(s), tuple(steps), whole("redraws", redraws, 1))
-    losses, cosines, known = zip(
-        *repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
-    )
-    return FirstStair(*np.moveaxis(np.array(losses), -1, 0), np.array(cosines), np.array(known))
+    return collect(FirstStair, replicate, memory(p), **run)
 
 
 def _replicate(p, root, steps, redraws, rng):
@@ -73,7 +87,8 @@ def _replicate(p, root, steps, redraws, rng):
     units = found * root / np.linalg.norm(found * root, axis=-1, keepdims=True)
     losses = [fits.losses(draws, units[0], [0]), *(fits.losses(draws, unit, [1]) for unit in units)]
     known = np.mean([variates(p, now, now.y2[:, None]) for now in draws], axis=0)
-    return np.concatenate(losses, axis=1).mean(0), cosines.mean(1), known
+    train, test = np.concatenate(losses, axis=1).mean(0).T
+    return {"train": train, "test": test, "cosine": cosines.mean(1), "variates": known}
 
 
 def _redraw(p, white, root, rng):

@@ -13,7 +13,6 @@ from math import factorial
 
 import numpy as np
 
-from .. import estimates
 from ..checks import steps, whole
 from ..hermite import Polynomial
 from ..problem import Problem, as_problem
@@ -21,16 +20,22 @@ from . import averages
 from .control_variates import variates
 from .data import examine, has_signs
 from .network import blocks, draw, features, gradient, ridge
-from .replicates import repeat
+from .replicates import Result, collect
 
 
 @dataclass(frozen=True)
-class Losses:
+class Losses(Result):
     """Training loss (penalty included) and test error (label noise included) of every replicate.
 
-    train, test : (trials, *eta.shape).   variates : (trials, k), statistics of the draws with mean zero.
-    learned : None, or (trials, *eta.shape, degree + 1), the coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
-    accuracy : None, or (trials, *eta.shape), the share of test rows whose label's sign f̂ has; for own labels ±1.
+    Attributes
+    ----------
+    train, test : array, (trials, *eta.shape)
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
+    learned : array, (trials, *eta.shape, degree + 1), optional
+        Coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
+    accuracy : array, (trials, *eta.shape), optional
+        Share of test rows whose label's sign f̂ has; for own labels ±1.
     """
 
     train: np.ndarray
@@ -44,56 +49,37 @@ class Losses:
         """By how much the losses of the first step exceed those of all others, replicate by replicate."""
         return Losses(*(loss[:, :1] - loss[:, 1:] for loss in (self.train, self.test)), self.variates)
 
-    @property
-    def mean(self):
-        """Train and test loss as `Estimate`s over replicates, with the variates regressed out where trials allow."""
-        enough = len(self.variates) > 4 * self.variates.shape[1]
-        return Means(
-            *(
-                estimates.controlled(loss, self.variates) if enough else estimates.mean(loss)
-                for loss in (self.train, self.test)
-            )
-        )
 
-
-@dataclass(frozen=True)
-class Means:
-    """Training loss and test error as `Estimate`s, shaped like eta."""
-
-    train: estimates.Estimate
-    test: estimates.Estimate
-
-
-def losses(
-    p: Problem,
-    eta,
-    *,
-    trials=20,
-    seed=0,
-    jobs=2,
-    test_size=None,
-    redraws=1,
-    data=None,
-    executor=None,
-    degree=None,
-) -> Losses:
+def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None, **run) -> Losses:
     """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
-
-    Parameters
-    ----------
-    eta : step size(s) >= 0, scalar or 1-D.
-    trials, seed, jobs, executor : as in `repeat`; each replicate redraws everything.
-    test_size : None for the exact population test error, or the size of a fresh test sample; needed with own data.
-    data : as for `draw`.
-    redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
-    degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x; None reports none.
 
     Own inputs that theory does not cover raise the warning `data.BeyondTheory`, with numbers.
 
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    test_size : int, optional
+        Size of a fresh test sample, needed with own data; None for the exact population test error.
+    redraws : int
+        Label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
+    data : data.Rows or data.Sampler, optional
+        Own inputs in place of Gaussian ones.
+    degree : int, optional
+        Highest Hermite degree of f̂ to report as `learned`, an exact average over x.
+    **run
+        trials, seed, jobs and executor, as in `repeat`; each replicate redraws everything.
+
+    Returns
+    -------
+    Losses
+
     Raises
     ------
-    ValueError for a bad argument, a degree together with a test_size, or when the memory needed is not there (checked
-    before anything is drawn).
+    ValueError
+        For a bad argument, a degree together with a test_size, or when the memory needed is not there, which is checked
+        before anything is drawn.
     """
     eta = steps(eta)
     if test_size is not None:
@@ -109,15 +95,8 @@ def losses(
     redraws = whole("redraws", redraws, 1)
     if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
-    options = {"redraws": redraws, "data": data, "degree": degree}
-    replicate = partial(sweep, p, np.atleast_1d(eta), test_size=test_size, **options)
-    results, known = zip(
-        *repeat(replicate, trials, seed, jobs=jobs, gib=memory(p, test_size), executor=executor), strict=True
-    )
-    train, test, *more = np.moveaxis(np.reshape(results, (trials, -1, *eta.shape)), 1, 0)
-    if has_signs(data):
-        return Losses(train, test, np.array(known), accuracy=more[0])
-    return Losses(train, test, np.array(known), np.stack(more, axis=-1) if more else None)
+    replicate = partial(sweep, p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree)
+    return collect(Losses, replicate, memory(p, test_size), **run)
 
 
 def memory(p: Problem, test_size=None):
@@ -130,27 +109,47 @@ def memory(p: Problem, test_size=None):
 
 
 def sweep(p: Problem, eta, rng, *, test_size=None, redraws=1, data=None, degree=None):
-    """One replicate of `losses`: training losses, test errors and what else is asked for, and its variates (k,).
+    """One replicate of `losses`.
 
-    The first is (2, len(eta)); (3 + degree, len(eta)) with a degree; (3, len(eta)) with own labels ±1, for accuracy.
+    Parameters
+    ----------
+    p, eta, test_size, redraws, data, degree
+        As in `losses`.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict
+        The fields of `Losses` without their first axis.
     """
     now = draw(p, rng, data=data, test_size=test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
+    signs = has_signs(data)
     if test_size is None:
         measure = _population_error(p, now, G, -1 if degree is None else degree)
     else:
-        measure = _sample_error(p, now, G, has_signs(data))
+        measure = _sample_error(p, now, G, signs)
+    labels = redrawn_labels(p, now, redraws, rng)
+    F = np.empty_like(base)
+    out = []
+    for step in np.atleast_1d(eta):
+        a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
+        out.append([train.mean(), *measure(step, a)])
+    train, test, *more = np.reshape(np.transpose(out), (-1, *np.shape(eta)))
+    found = {"train": train, "test": test, "variates": variates(p, now, labels) if data is None else np.zeros(0)}
+    if degree is not None:
+        found["learned"] = np.stack(more, axis=-1)
+    return found | ({"accuracy": more[0]} if signs else {})
+
+
+def redrawn_labels(p: Problem, now, redraws, rng):
+    """Labels of the second sample with `redraws` label noises, one a column; (n, 1) for a noiseless problem."""
     labels = now.y2[:, None]
     if redraws > 1 and p.noise:
         again = p.noise * rng.standard_normal((p.n, redraws - 1))
         labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
-    F = np.empty_like(base)
-    out = []
-    for step in eta:
-        a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
-        out.append([train.mean(), *measure(step, a)])
-    return np.transpose(out), variates(p, now, labels) if data is None else np.zeros(0)
+    return labels
 
 
 def _population_error(p, now, G, degree):

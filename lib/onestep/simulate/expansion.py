@@ -22,8 +22,8 @@ from ..hermite import Polynomial, monomials
 from ..problem import Problem
 from . import averages, network, svd
 from .control_variates import variates
-from .every_step import Losses
-from .replicates import repeat
+from .every_step import Losses, redrawn_labels
+from .replicates import Result, collect
 
 BASES = (*network.ROWS, "initial", "bulk", "gaussian")
 _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far below what is left of F - F_∞
@@ -31,14 +31,20 @@ _BEYOND = 1  # powers a^{k+2}, … that `sizes` fits beside a^k: what is left is
 
 
 @dataclass(frozen=True)
-class Norms:
+class Norms(Result):
     """Operator norms over replicates.
 
-    values : (trials, directions, steps, orders), ‖F - F_ℓ‖/√n, so that a spike of the bulk's own size is O(1).
-    readout : (trials,), √(N Σ a⁴/3), the length of a∘a over its limit.
-    growth : (trials,), ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make
-        most of the spread of what growing rows do.
-    variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    values : array, (trials, directions, steps, orders)
+        ‖F - F_ℓ‖/√n, so that a spike of the bulk's own size is O(1).
+    readout : array, (trials,)
+        √(N Σ a⁴/3), the length of a∘a over its limit.
+    growth : array, (trials,)
+        ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make most of the
+        spread of what growing rows do.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     values: np.ndarray
@@ -48,12 +54,31 @@ class Norms:
 
 
 @dataclass(frozen=True)
-class Forms:
-    """Quadratic forms v1ᵀR0v2 and traces of R0 = (F0F0ᵀ + λnI)⁻¹, one for every replicate and ridge.
+class Sizes(Result):
+    """How large each term of F_ℓ is in F itself.
 
-    labels : names of the m vectors v.  values : (trials, ridges, m, m).
-    m1, m2 : (trials, ridges), (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
-    variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    values : array, (trials, steps, order + 1)
+        Coefficients, claimed c_1^k c_k.
+    """
+
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Forms(Result):
+    """Quadratic forms v1ᵀR0v2 and traces of R0 = (F0F0ᵀ + λnI)⁻¹.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Names of the m vectors v.
+    values : array, (trials, ridges, m, m)
+    m1, m2 : array, (trials, ridges)
+        (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     labels: tuple[str, ...]
@@ -67,14 +92,25 @@ class Forms:
 class Version:
     """Features to fit the second layer on: a base, and the terms of F_ℓ added to it.
 
-    base : "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0;
-        "bulk", F0 with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features
-        in the place of F0.
-    order : ℓ >= 0 terms added.   growth : whether they count the growth of W's rows in this draw, see `terms`.
-    tail : factor on c_{>1} of Gaussian features; 0 leaves their linear part.
-    intercept : whether the fit has a constant free of charge.
+    Parameters
+    ----------
+    base : str
+        "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0; "bulk", F0
+        with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features in the
+        place of F0.
+    order : int
+        ℓ >= 0 terms added.
+    growth : bool
+        Whether they count the growth of W's rows in this draw, see `terms`.
+    tail : float
+        Factor on c_{>1} of Gaussian features; 0 leaves their linear part.
+    intercept : bool
+        Whether the fit has a constant free of charge.
 
-    Raises ValueError for a bad argument.
+    Raises
+    ------
+    ValueError
+        For a bad argument.
     """
 
     base: str = "real"
@@ -92,15 +128,30 @@ class Version:
 def terms(p: Problem, projection, a, eta, order, *, growth=0.0):
     """left (n, K), right (N, K) with F_ℓ - F0 = left rightᵀ.
 
-    projection : X̃β, (n,).  a : (N,).  eta : step size.
-    order : ℓ >= 0, then K = ℓ, column k holding term k; or `math.inf` for the sum of the series, E σ(g + t) with
-        t = c_1 η X̃β aᵀ and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if
-        at all).
-    growth : 0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
+    Parameters
+    ----------
+    p : Problem
+    projection : array, (n,)
+        X̃β.
+    a : array, (N,)
+    eta : float
+        Step size.
+    order : int or math.inf
+        ℓ >= 0, then K = ℓ, column k holding term k; or inf for the sum of the series, E σ(g + t) with t = c_1 η X̃β aᵀ
+        and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if at all).
+    growth : float
+        0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
         become E (x + √γ h)^k over h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where
         r_i² = 1 + η² a_i² growth is the squared length that row i of W has apart from β. Not for the sum of the series.
 
-    Raises ArithmeticError if the series has no polynomial of degree 60 whose last coefficients are negligible.
+    Returns
+    -------
+    left, right : array
+
+    Raises
+    ------
+    ArithmeticError
+        If the series has no polynomial of degree 60 whose last coefficients are negligible.
     """
     if order == inf:
         return _series(p, projection, a, eta)
@@ -138,8 +189,8 @@ def gaussian_features(p: Problem, X, W0, Z):
     return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * Z
 
 
-def sizes(p: Problem, eta, order, *, trials=20, seed=0, jobs=2, rows="real", executor=None):
-    """How large each term of F_ℓ is in F itself: (trials, steps, order + 1) coefficients, claimed c_1^k c_k.
+def sizes(p: Problem, eta, order, *, rows="real", **run) -> Sizes:
+    """How large each term of F_ℓ is in F itself.
 
     With z = xᵀβ/‖β‖, unit i has along H_k(z) the coefficient E_x[σ(w_iᵀx)H_k(z)]/k!, an exact average over x. What the
     step adds to it is fitted with powers of a_i; entry k is the coefficient of (η‖β‖a_i)^k. Entry 0 is that of
@@ -148,10 +199,24 @@ def sizes(p: Problem, eta, order, *, trials=20, seed=0, jobs=2, rows="real", exe
 
     Parameters
     ----------
-    eta : step size(s) > 0, scalar or 1-D.
-    order : largest k >= 1.
-    trials, seed, jobs, executor : as in `repeat`.
-    rows : as in `network.stepped`.
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes > 0.
+    order : int
+        Largest k >= 1.
+    rows : str
+        As in `network.stepped`.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Sizes
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     eta, order = np.atleast_1d(steps(eta)), whole("order", order, 1)
     if np.any(eta == 0):
@@ -159,7 +224,7 @@ def sizes(p: Problem, eta, order, *, trials=20, seed=0, jobs=2, rows="real", exe
     choice("rows", rows, network.ROWS)
     entries = 2 * p.n * (p.N + p.d) + 6 * p.N * p.d
     replicate = partial(_sizes, p, eta, order, rows)
-    return np.array(repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor))
+    return collect(Sizes, replicate, 8 * entries / 2**30, **run)
 
 
 def _sizes(p, eta, order, rows, rng):
@@ -173,7 +238,7 @@ def _sizes(p, eta, order, rows, rng):
         u = step * np.linalg.norm(beta) * now.a
         for k in range(order + 1):
             out[m, k] = _leading((up[k] + (-1) ** k * down[k]) / 2, u, start, k or 2)
-    return out
+    return {"values": out}
 
 
 def _along(p, W, unit, order):
@@ -194,35 +259,37 @@ def _leading(values, u, start, k):
 
 
 def norms(
-    p: Problem,
-    eta,
-    orders,
-    *,
-    trials=8,
-    seed=0,
-    jobs=2,
-    directions=("residual",),
-    tolerance=1e-3,
-    growth=False,
-    rows="real",
-    executor=None,
+    p: Problem, eta, orders, *, directions=("residual",), tolerance=1e-3, growth=False, rows="real", **run
 ) -> Norms:
     """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
 
     Parameters
     ----------
-    eta : step size(s) >= 0, scalar or 1-D.
-    orders : whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
-    trials, seed, jobs, executor : as in `repeat`.
-    directions : any of "residual" and "labels": which β the terms are made of, see `network.direction`.
-    tolerance : relative residual of every norm, see `svd.operator_norm`.
-    growth : count the growth of W's rows in F_ℓ, that of the draw, see `terms`; one choice for all orders, or one per
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    orders : list
+        Whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
+    directions : sequence of str
+        Any of "residual" and "labels": which β the terms are made of, see `network.direction`.
+    tolerance : float
+        Relative residual of every norm, see `svd.operator_norm`.
+    growth : bool or list of bool
+        Whether F_ℓ counts the growth of W's rows, that of the draw, see `terms`; one choice for all orders, or one per
         order, which must be finite where it is True.
-    rows : of W, as in `network.stepped`; one choice for all orders, or one per order.
+    rows : str or list of str
+        Of W, as in `network.stepped`; one choice for all orders, or one per order.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Norms
 
     Raises
     ------
-    ValueError for a bad argument or when the memory needed is not there.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     eta = np.atleast_1d(steps(eta))
     orders = _orders(orders, len(eta))
@@ -236,8 +303,7 @@ def norms(
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
     replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
-    results = repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor)
-    return Norms(*(np.array(column) for column in zip(*results, strict=True)))
+    return collect(Norms, replicate, 8 * entries / 2**30, **run)
 
 
 def _orders(orders, count):
@@ -270,7 +336,8 @@ def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
                     kept = terms(p, projection, now.a, step, orders[m][j], growth=growth[j] * grown)
                     values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), tolerance)
     readout = sqrt(p.N * np.sum(now.a**4) / 3)
-    return values / sqrt(p.n), readout, grown / p.row_growth, variates(p, now, now.y2[:, None])
+    found = {"values": values / sqrt(p.n), "readout": readout, "growth": grown / p.row_growth}
+    return found | {"variates": variates(p, now, now.y2[:, None])}
 
 
 def _row_growth(p, now, G):
@@ -279,19 +346,29 @@ def _row_growth(p, now, G):
     return np.sum(E**2) / np.sum(now.a**2)
 
 
-def losses(p: Problem, eta, versions, *, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Losses:
+def losses(p: Problem, eta, versions, *, redraws=1, **run) -> Losses:
     """Losses of ridge regression on each `Version` of the features, all on the same draws, with exact test errors.
 
     Parameters
     ----------
-    eta : step size >= 0, a number.
-    versions : `Version`s, the columns of the result; differences to the first are its `drops`, with the sign changed.
-    trials, seed, jobs, executor : as in `repeat`.
-    redraws : draws of Z, and of the second stage's label noise, over which each replicate is averaged.
+    p : Problem
+    eta : float
+        Step size >= 0.
+    versions : sequence of Version
+        The columns of the result; differences to the first are its `drops`, with the sign changed.
+    redraws : int
+        Draws of Z, and of the second stage's label noise, over which each replicate is averaged.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Losses
 
     Raises
     ------
-    ValueError for a bad argument or when the memory needed is not there.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     eta, redraws = number("eta", eta, least=0), whole("redraws", redraws, 1)
     versions = list(versions)
@@ -299,21 +376,14 @@ def losses(p: Problem, eta, versions, *, trials=20, seed=0, jobs=2, redraws=1, e
         raise ValueError(f"versions = {versions!r}: must be a list of Versions")
     entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
     replicate = partial(_losses, p, eta, versions, redraws)
-    results, known = zip(
-        *repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor), strict=True
-    )
-    train, test = np.moveaxis(np.array(results), 1, 0)
-    return Losses(train, test, np.array(known))
+    return collect(Losses, replicate, 8 * entries / 2**30, **run)
 
 
 def _losses(p, eta, versions, redraws, rng):
     now = network.draw(p, rng)
     G, beta = network.gradient(p, now), network.direction(p, now)
     grown = _row_growth(p, now, G)
-    labels = now.y2[:, None]
-    if redraws > 1 and p.noise:
-        again = p.noise * rng.standard_normal((p.n, redraws - 1))
-        labels = np.column_stack([labels, p.target(now.X2 @ now.beta_star)[:, None] + again])
+    labels = redrawn_labels(p, now, redraws, rng)
     gaussian = any(version.base == "gaussian" for version in versions)
     noises = [rng.standard_normal((p.n, p.N)) for _ in range(redraws * gaussian)]
     top = max(version.order for version in versions)
@@ -337,7 +407,7 @@ def _losses(p, eta, versions, redraws, rng):
                 error = np.sum(readout * (H @ readout), axis=0) - 2 * (h @ readout) + p.label_power
                 found.append([np.mean(loss), np.mean(error)])
             out[:, j] = np.mean(found, axis=0)
-    return out, variates(p, now, labels)
+    return {"train": out[0], "test": out[1], "variates": variates(p, now, labels)}
 
 
 def _features(p, now, G, eta, base, tail, noises):
@@ -386,30 +456,40 @@ def _gaussian_moments(k):
     return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
 
 
-def forms(p: Problem, ridges, *, order=3, gaussian=False, trials=8, seed=0, jobs=2, executor=None) -> Forms:
+def forms(p: Problem, ridges, *, order=3, gaussian=False, **run) -> Forms:
     """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
     z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to their limiting norms
-    √(n q!), 1 and √3, which takes out most of their noise. p.ridge is not used.
+    √(n q!), 1 and √3, which takes out most of their noise.
 
     Parameters
     ----------
-    ridges : penalties λ > 0, a list of numbers.
-    order : largest degree q >= 1.
-    gaussian : replace F0 by `gaussian_features`, in R0 and in the vectors.
-    trials, seed, jobs, executor : as in `repeat`.
+    p : Problem
+        Its own ridge is not used.
+    ridges : list of float
+        Penalties λ > 0.
+    order : int
+        Largest degree q >= 1.
+    gaussian : bool
+        Replace F0 by `gaussian_features`, in R0 and in the vectors.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Forms
 
     Raises
     ------
-    ValueError for a bad argument or when the memory needed is not there.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
     entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 3 * min(p.n, p.N) ** 2
     replicate = partial(_forms, p, ridges, order, gaussian)
-    results = repeat(replicate, trials, seed, jobs=jobs, gib=8 * entries / 2**30, executor=executor)
     labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
-    parts = (np.array(part) for part in zip(*results, strict=True))
-    return Forms((*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"), *parts)
+    named = partial(Forms, (*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"))
+    return collect(named, replicate, 8 * entries / 2**30, **run)
 
 
 def _forms(p, ridges, order, gaussian, rng):
@@ -439,4 +519,4 @@ def _forms(p, ridges, order, gaussian, rng):
         values.append(form)
         m1.append(p.phi / p.psi * trace)
         m2.append(p.phi / p.psi * linear / p.d)
-    return values, m1, m2, variates(p, now, now.y2[:, None])
+    return {"values": values, "m1": m1, "m2": m2, "variates": variates(p, now, now.y2[:, None])}

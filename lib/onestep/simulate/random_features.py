@@ -21,17 +21,24 @@ from ..problem import Problem
 from . import averages
 from .every_step import memory
 from .network import draw
-from .replicates import repeat
+from .replicates import Result, collect
 
 
 @dataclass(frozen=True)
-class Path:
+class Path(Result):
     """Errors and Hermite coefficients of the fitted networks.
 
-    test : (trials, ridges), test error with label noise.  learned : (trials, ridges, degree + 1), b_0..b_degree.
-    spurious : like test, E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise;
-        degrees of the teacher beyond those in `learned` count as not learned.
-    variates : (trials, k), statistics of the second sample's labels with mean zero.
+    Attributes
+    ----------
+    test : array, (trials, ridges)
+        Test error with label noise.
+    learned : array, (trials, ridges, degree + 1)
+        Coefficients b_0, …, b_degree.
+    spurious : array, (trials, ridges)
+        E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise; degrees of the
+        teacher beyond those in `learned` count as not learned.
+    variates : array, (trials, k)
+        Statistics of the second sample's labels with mean zero.
     """
 
     test: np.ndarray
@@ -40,25 +47,38 @@ class Path:
     variates: np.ndarray
 
 
-def path(p: Problem, ridges, *, degree=2, trials=20, seed=0, jobs=2, redraws=1, executor=None) -> Path:
+def path(p: Problem, ridges, *, degree=2, redraws=1, **run) -> Path:
     """Fit the second layer on random features at every penalty, one eigendecomposition per replicate.
+
+    Test errors are exact averages over x (`averages`).
 
     Parameters
     ----------
-    p : its own ridge is not used.
-    ridges : penalties λ >= 0, scalar or 1-D; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
-    degree : highest Hermite degree of f̂ reported.
-    trials, seed, jobs, executor : as in `repeat`; all penalties share the draws.
-    redraws : teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features
-        depend on neither, so that this costs little. Further ones are drawn last: equal seeds give the same features
-        whatever the teacher and its noise.
+    p : Problem
+        Its own ridge is not used.
+    ridges : float or array, (ridges,)
+        Penalties λ >= 0; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
+    degree : int
+        Highest Hermite degree of f̂ reported, >= 0.
+    redraws : int
+        Teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features depend on
+        neither, so that this costs little. Further ones are drawn last: equal seeds give the same features whatever
+        the teacher and its noise.
+    **run
+        trials, seed, jobs and executor, as in `repeat`; all penalties share the draws.
 
-    Test errors are exact averages over x (`averages`). Raises ValueError for a bad argument.
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
     replicate = partial(_path, p, ridges, whole("degree", degree, 0), whole("redraws", redraws, 1))
-    results = repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor)
-    return Path(*(np.array(part) for part in zip(*results, strict=True)))
+    return collect(Path, replicate, memory(p), **run)
 
 
 def _path(p, ridges, degree, redraws, rng):
@@ -84,7 +104,8 @@ def _path(p, ridges, degree, redraws, rng):
     c = p.target.coefficients(2)
     known = [labels**2 - p.label_power, labels * ahead - c[1], labels * (ahead**2 - 1) - 2 * c[2]]
     spurious = test - unlearned - p.noise**2
-    return test.mean(1), learned.mean(2).T, spurious.mean(1), np.mean(known, axis=(1, 2))
+    found = {"test": test.mean(1), "learned": learned.mean(2).T, "spurious": spurious.mean(1)}
+    return found | {"variates": np.mean(known, axis=(1, 2))}
 
 
 def fits(F, y, ridges):

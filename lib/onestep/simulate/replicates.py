@@ -1,4 +1,4 @@
-"""Replicates: their random streams, the workers they run on, and the memory they need."""
+"""Replicates: their random streams, the workers they run on, the memory they need, and their results."""
 
 from __future__ import annotations
 
@@ -6,22 +6,80 @@ import logging
 import os
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from .. import checks
+from .. import checks, estimates
 from ..checks import whole
 from . import checkpoint
 
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
 
 
+@dataclass(frozen=True)
+class Result:
+    """What was measured: arrays whose first axis is the replicate.
+
+    A field named `variates` holds statistics of the draws with known mean, which has been subtracted, (trials, k).
+    """
+
+    @property
+    def mean(self):
+        """The same result with an `Estimate` over replicates in place of every array.
+
+        The variates are regressed out where there are more than four replicates for each of them.
+        """
+        variates = vars(self).get("variates")
+        enough = variates is not None and len(variates) > 4 * variates.shape[1]
+        estimate = partial(estimates.controlled, controls=variates) if enough else estimates.mean
+        arrays = {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray) and name != "variates"}
+        return replace(self, **{name: estimate(x) for name, x in arrays.items()})
+
+
+def collect(result, replicate, gib=0.0, *, trials=20, seed=0, jobs=2, executor=None):
+    """Run a replicate many times and stack what it returns.
+
+    Parameters
+    ----------
+    result : callable
+        Called with the stacked arrays as keywords; the class of a `Result`.
+    replicate : callable
+        Function of a random generator that returns a dict of numbers or arrays, one for each field of the result.
+    gib : float
+        Memory in GiB that one replicate needs.
+    trials, seed, jobs, executor
+        As in `repeat`.
+
+    Returns
+    -------
+    Result
+        Its arrays have the replicates along the first axis.
+    """
+    found = repeat(replicate, trials, seed, jobs=jobs, gib=gib, executor=executor)
+    return result(**{name: np.array([one[name] for one in found]) for name in found[0]})
+
+
 def key(seed, *branch):
     """The random generator of one replicate: independent for every (seed, branch).
 
-    seed : whole number >= 0, or a tuple of them: a root and the branch of an experiment, as in (7, 1, p.n).
+    Parameters
+    ----------
+    seed : int or tuple of int
+        Root >= 0, or a root and the branch of an experiment, as in (7, 1, p.n).
+    *branch : int
+        Further numbers >= 0 that tell replicates apart.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        If a part of the seed is not a whole number >= 0.
     """
     root, *rest = (whole("seed", part, 0) for part in (seed if isinstance(seed, tuple) and seed else (seed,)))
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
@@ -30,20 +88,35 @@ def key(seed, *branch):
 def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
-    Parameters
-    ----------
-    replicate : function of a random generator; one that can be pickled, where the executor's workers are processes.
-    trials : replicates >= 1; number t draws from key(seed, t), so that results depend on nothing else.
-    seed : as in `key`.
-    jobs : replicates under way at once >= 1, each on one core of this machine; unused with an executor.
-    gib : memory in GiB that one of them needs.
-    executor : any `concurrent.futures.Executor` to run them on: processes, MPI's, a cluster's. Without one, and with
-        $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster.
-
     Finished replicates are kept where ONESTEP_KEEP and ONESTEP_KEEP_KEY say so (`checkpoint`).
 
-    Raises ValueError for a bad argument or when the memory needed is not there (checked before anything is drawn), and
-    ConnectionError when the scheduler is lost on the way.
+    Parameters
+    ----------
+    replicate : callable
+        Function of a random generator; one that can be pickled, where the executor's workers are processes.
+    trials : int
+        Number of replicates, >= 1; replicate t draws from key(seed, t), so that results depend on nothing else.
+    seed : int or tuple of int
+        As in `key`.
+    jobs : int
+        Replicates under way at once, >= 1, each on one core of this machine; unused with an executor.
+    gib : float
+        Memory in GiB that one replicate needs.
+    executor : concurrent.futures.Executor, optional
+        Where they run: processes, MPI's, a cluster's. Without one, and with $ONESTEP_SCHEDULER naming a dask
+        scheduler, on the workers of that cluster.
+
+    Returns
+    -------
+    list
+        The replicates' results in their order.
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or when the memory needed is not there, which is checked before anything is drawn.
+    ConnectionError
+        When the scheduler is lost on the way.
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)

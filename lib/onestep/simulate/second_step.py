@@ -1,6 +1,6 @@
 """A second step on the first layer, simulated: on the batch of the first step or on a fresh one.
 
-Every replicate takes both, from one W_1. `trials`, `seed`, `jobs` and `executor` are those of `repeat`.
+Every replicate takes both, from one W_1.
 """
 
 from __future__ import annotations
@@ -16,17 +16,23 @@ from ..problem import Problem
 from .control_variates import variates
 from .every_step import memory
 from .network import Draw, direction, draw, gradient, ridge
-from .replicates import repeat
+from .replicates import Result, collect
 
 _STRONG = 1e4  # scale of a feature whose penalty does not count
 
 
 @dataclass(frozen=True)
-class Outliers:
+class Outliers(Result):
     """Leading singular triplets of W_2 after a second step on the same batch (first) and on a fresh one.
 
-    value : (trials, 2, count) singular values.   ahead : (trials, 2, count) squared cosines of right vectors with β⋆.
-    variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    value : array, (trials, 2, count)
+        Singular values.
+    ahead : array, (trials, 2, count)
+        Squared cosines of right vectors with β⋆.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     value: np.ndarray
@@ -35,33 +41,60 @@ class Outliers:
 
 
 @dataclass(frozen=True)
-class Directions:
+class Directions(Result):
     """d_k = Xᵀ(y ∘ z^k)/n with z = Xβ, on the first step's batch (first) and on a fresh one.
 
-    ahead : (trials, 2, count), β⋆ᵀd_k.   square : (trials, 2, count), ‖d_k‖².
+    Attributes
+    ----------
+    ahead : array, (trials, 2, count)
+        β⋆ᵀd_k.
+    square : array, (trials, 2, count)
+        ‖d_k‖².
     """
 
     ahead: np.ndarray
     square: np.ndarray
 
 
-def outliers(p: Problem, eta1, eta2, *, count=2, trials=20, seed=0, jobs=2, executor=None) -> Outliers:
+@dataclass(frozen=True)
+class Losses(Result):
+    """Losses of several networks on the same draws, in the order that the call states.
+
+    Attributes
+    ----------
+    loss : array, (trials, networks)
+    variates : array, (trials, k), optional
+        Statistics of the draws with mean zero.
+    """
+
+    loss: np.ndarray
+    variates: np.ndarray | None = None
+
+
+def outliers(p: Problem, eta1, eta2, *, count=2, **run) -> Outliers:
     """The `count` largest singular values of W_2 = W_0 + η_1G_1 + η_2G_2, and how far their vectors point ahead.
 
     Parameters
     ----------
-    p : the problem.
-    eta1, eta2 : step sizes >= 0.
-    count : whole number >= 1.
+    p : Problem
+    eta1, eta2 : float
+        Step sizes >= 0.
+    count : int
+        Number of singular values, >= 1.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Outliers
 
     Raises
     ------
-    ValueError for a bad argument.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    replicate = partial(_outliers, p, *steps, whole("count", count, 1))
-    found, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
-    return Outliers(*np.moveaxis(found, 2, 0), np.array(known))
+    return collect(Outliers, partial(_outliers, p, *steps, whole("count", count, 1)), memory(p), **run)
 
 
 def _outliers(p, eta1, eta2, count, rng):
@@ -71,7 +104,8 @@ def _outliers(p, eta1, eta2, count, rng):
         size = min(W.shape)
         squares, vectors = eigh(W.T @ W, subset_by_index=[W.shape[1] - min(count, size), W.shape[1] - 1])
         out.append([np.sqrt(squares[::-1]), (now.beta_star @ vectors)[::-1] ** 2])
-    return out, variates(p, now, now.y2[:, None])
+    value, ahead = np.swapaxes(out, 0, 1)
+    return {"value": value, "ahead": ahead, "variates": variates(p, now, now.y2[:, None])}
 
 
 def _stepped_twice(p, now, eta1, eta2):
@@ -81,19 +115,33 @@ def _stepped_twice(p, now, eta1, eta2):
         yield first.W0 + eta2 * gradient(p, batch)
 
 
-def directions(p: Problem, count=3, *, trials=20, seed=0, jobs=2, executor=None) -> Directions:
+def directions(p: Problem, count=3, **run) -> Directions:
     """The directions d_0, …, d_{count - 1} that a second step learns; no network is drawn.
 
-    Raises ValueError for a bad argument.
+    Parameters
+    ----------
+    p : Problem
+    count : int
+        Number of directions, >= 1.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Directions
+
+    Raises
+    ------
+    ValueError
+        For a bad argument.
     """
-    replicate = partial(_directions, p.replace(N=1), whole("count", count, 1))
-    return Directions(*np.moveaxis(repeat(replicate, trials, seed, jobs=jobs, executor=executor), 1, 0))
+    return collect(Directions, partial(_directions, p.replace(N=1), whole("count", count, 1)), **run)
 
 
 def _directions(p, count, rng):
     now = draw(p, rng)
     found = _found(now, direction(p, now), np.arange(count))
-    return [[now.beta_star @ d for d in found], [np.sum(d**2, axis=0) for d in found]]
+    return {"ahead": [now.beta_star @ d for d in found], "square": [np.sum(d**2, axis=0) for d in found]}
 
 
 def _found(now, beta, powers):
@@ -101,25 +149,31 @@ def _found(now, beta, powers):
     return [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
 
 
-def first_stairs(p: Problem, eta1, eta2, *, trials=20, seed=0, jobs=2, executor=None):
-    """Training losses (trials, 4) with spikes of infinite strength along what the steps learn; variates (trials, k).
+def first_stairs(p: Problem, eta1, eta2, **run) -> Losses:
+    """Training losses with spikes of infinite strength along what the steps learn.
 
-    The losses are those without a step; with β; with η_1β + η_2d_0 and d_1 of the same batch; and with those of a fresh
-    one. Features F_0 lose their part along a and, for two directions, along a².
+    The four losses are those without a step; with β; with η_1β + η_2d_0 and d_1 of the same batch; and with those of a
+    fresh one. Features F_0 lose their part along a and, for two directions, along a².
 
     Parameters
     ----------
-    p : the problem.
-    eta1, eta2 : step sizes, >= 0 and > 0, of which the ratio counts.
+    p : Problem
+    eta1, eta2 : float
+        Step sizes, >= 0 and > 0, of which the ratio counts.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Losses
 
     Raises
     ------
-    ValueError for a bad argument.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, above=0)
-    replicate = partial(_first_stairs, p, *steps)
-    found, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
-    return np.array(found), np.array(known)
+    return collect(Losses, partial(_first_stairs, p, *steps), memory(p), **run)
 
 
 def _first_stairs(p, eta1, eta2, rng):
@@ -131,30 +185,39 @@ def _first_stairs(p, eta1, eta2, rng):
         hidden = np.linalg.qr(now.a[:, None] ** np.arange(1, B.shape[1] + 1))[0]
         Z = _STRONG * now.X3 @ (B / np.linalg.norm(B, axis=0))
         out.append(ridge(np.column_stack([F0 - (F0 @ hidden) @ hidden.T, Z]), now.y3, p.ridge)[1])
-    return out, variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])
+    return {"loss": out, "variates": variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])}
 
 
-def losses(p: Problem, eta1, eta2, *, trials=20, seed=0, jobs=2, executor=None):
-    """Test errors after one step, and after a second on the same batch and on a fresh one; (trials, 3).
+def losses(p: Problem, eta1, eta2, **run) -> Losses:
+    """Test errors after one step, and after a second on the same batch and on a fresh one.
 
     Ridge regression sees a sample of its own, and the error is that on 2n further rows.
 
     Parameters
     ----------
-    p : the problem.
-    eta1, eta2 : step sizes >= 0.
+    p : Problem
+    eta1, eta2 : float
+        Step sizes >= 0.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Losses
 
     Raises
     ------
-    ValueError for a bad argument.
+    ValueError
+        For a bad argument, or when the memory needed is not there.
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    return np.array(repeat(partial(_losses, p, *steps), trials, seed, jobs=jobs, gib=memory(p), executor=executor))
+    return collect(Losses, partial(_losses, p, *steps), memory(p), **run)
 
 
 def _losses(p, eta1, eta2, rng):
     now = draw(p, rng, test_size=3 * p.n)
-    return [_error(p, now, W) for W in (now.W0 + eta1 * gradient(p, now), *_stepped_twice(p, now, eta1, eta2))]
+    networks = (now.W0 + eta1 * gradient(p, now), *_stepped_twice(p, now, eta1, eta2))
+    return {"loss": [_error(p, now, W) for W in networks]}
 
 
 def _error(p, now: Draw, W):

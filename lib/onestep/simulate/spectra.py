@@ -1,7 +1,6 @@
 """Measured spectra over replicates: how far the gradient is from rank one, the singular values of W and of F.
 
-Every replicate redraws everything; all steps share its draws. `trials`, `seed`, `jobs` and `executor` are those of
-`repeat`.
+Every replicate redraws everything; all steps share its draws.
 """
 
 from __future__ import annotations
@@ -12,24 +11,47 @@ from functools import partial
 import numpy as np
 from scipy.linalg import eigh
 
-from .. import checks
-from ..checks import number, steps, whole
+from ..checks import steps, whole
 from ..problem import Problem
 from . import network
 from .control_variates import variates
 from .every_step import memory
-from .replicates import key, repeat
+from .replicates import Result, collect
 from .svd import alignment, operator_norm, singular_triplets
 
 _NORM = 1e-3  # relative residual of operator norms: their error is of its square
 
 
 @dataclass(frozen=True)
-class Gradients:
-    """One number a replicate, each (trials,).
+class Directions(Result):
+    """The direction β = Xᵀ(y - f_0)/n of the step.
 
-    gap : ‖G - c_1 a βᵀ‖/‖G‖ with β = Xᵀ(y - f_0)/n.  labels : the same with β = Xᵀy/n.
-    square : ‖β‖².  cosine : of β with β⋆.  variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    square : array, (trials,)
+        ‖β‖².
+    cosine : array, (trials,)
+        Of β with β⋆.
+    """
+
+    square: np.ndarray
+    cosine: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gradients(Result):
+    """Distance of the gradient from rank one, and the direction it points in.
+
+    Attributes
+    ----------
+    gap : array, (trials,)
+        ‖G - c_1 a βᵀ‖/‖G‖ with β = Xᵀ(y - f_0)/n.
+    labels : array, (trials,)
+        The same with β = Xᵀy/n.
+    square, cosine : array, (trials,)
+        As in `Directions`.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     gap: np.ndarray
@@ -40,11 +62,17 @@ class Gradients:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """Leading singular triplets of W = W0 + ηG: each (trials, len(eta)).
+class Weights(Result):
+    """Leading singular triplets of W = W0 + ηG.
 
-    first, second : the two largest singular values.  left, right : squared cosines of the first singular vectors with
-        a and with β.  variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    first, second : array, (trials, steps)
+        The two largest singular values.
+    left, right : array, (trials, steps)
+        Squared cosines of the first singular vectors with a and with β.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     first: np.ndarray
@@ -55,12 +83,30 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Features:
+class Spectrum(Result):
+    """All singular values, largest first.
+
+    Attributes
+    ----------
+    values : array, (trials, steps, count)
+    """
+
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Features(Result):
     """Leading singular triplets of F = σ(X̃Wᵀ).
 
-    values : (trials, len(eta), count), divided by √n.  overlap : (trials, len(eta), count, order + 1), squared cosine
-        of left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; the constant comes last.
-    variates : (trials, k), statistics of the draws with mean zero.
+    Attributes
+    ----------
+    values : array, (trials, steps, count)
+        Singular values divided by √n.
+    overlap : array, (trials, steps, count, order + 1)
+        Squared cosine of left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; the
+        constant comes last.
+    variates : array, (trials, k)
+        Statistics of the draws with mean zero.
     """
 
     values: np.ndarray
@@ -68,9 +114,20 @@ class Features:
     variates: np.ndarray
 
 
-def directions(p: Problem, *, trials=20, seed=0, jobs=2, executor=None):
-    """(‖β‖², cosine of β with β⋆), each (trials,), without the gradient."""
-    return np.array(repeat(partial(_directions, p), trials, seed, jobs=jobs, executor=executor)).T
+def directions(p: Problem, **run) -> Directions:
+    """Length of the step's direction β and its cosine with β⋆, without the gradient.
+
+    Parameters
+    ----------
+    p : Problem
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Directions
+    """
+    return collect(Directions, partial(_directions, p), **run)
 
 
 def _directions(p, rng):
@@ -78,12 +135,20 @@ def _directions(p, rng):
     return _against(network.direction(p, now), now)
 
 
-def gradients(p: Problem, *, trials=20, seed=0, jobs=2, executor=None) -> Gradients:
-    """Distance of the gradient from rank one, and the direction it points in."""
-    results, known = zip(
-        *repeat(partial(_gradients, p), trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
-    )
-    return Gradients(*np.transpose(results), np.array(known))
+def gradients(p: Problem, **run) -> Gradients:
+    """Distance of the gradient from rank one, and the direction it points in.
+
+    Parameters
+    ----------
+    p : Problem
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Gradients
+    """
+    return collect(Gradients, partial(_gradients, p), memory(p), **run)
 
 
 def _gradients(p, rng):
@@ -91,16 +156,26 @@ def _gradients(p, rng):
     G = network.gradient(p, now)
     betas = [network.direction(p, now, of=of) for of in network.DIRECTIONS]
     gaps = [operator_norm(G - np.outer(p.student.linear * now.a, beta), _NORM) for beta in betas]
-    return [*(np.array(gaps) / operator_norm(G, _NORM)), *_against(betas[0], now)], _variates(p, now)
+    gap, labels = np.array(gaps) / operator_norm(G, _NORM)
+    return {"gap": gap, "labels": labels, "variates": _variates(p, now)} | _against(betas[0], now)
 
 
-def weights(p: Problem, eta, *, trials=20, seed=0, jobs=2, executor=None) -> Weights:
-    """The two largest singular values of W after each step, and where the first vectors point.  eta : 1-D, >= 0."""
-    eta = np.atleast_1d(steps(eta))
-    results, known = zip(
-        *repeat(partial(_weights, p, eta), trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True
-    )
-    return Weights(*np.swapaxes(results, 0, 1), np.array(known))
+def weights(p: Problem, eta, **run) -> Weights:
+    """The two largest singular values of W after each step, and where the first vectors point.
+
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Weights
+    """
+    return collect(Weights, partial(_weights, p, np.atleast_1d(steps(eta))), memory(p), **run)
 
 
 def _weights(p, eta, rng):
@@ -116,44 +191,83 @@ def _weights(p, eta, rng):
         first = vectors[:, 1]
         cosines = [alignment(W0 @ first + step * (G @ first), far), alignment(first, near)]
         out.append([*np.sqrt(squares[::-1]), *(cosines if p.d <= p.N else cosines[::-1])])
-    return np.transpose(out), _variates(p, now)
+    parts = dict(zip(("first", "second", "left", "right"), np.transpose(out), strict=True))
+    return parts | {"variates": _variates(p, now)}
 
 
-def weight_spectrum(p: Problem, eta, *, trials=4, seed=0, jobs=2, executor=None):
-    """All singular values of W after one step of size eta >= 0, largest first; shape (trials, min(N, d))."""
-    number("eta", eta, least=0)
-    return np.array(
-        repeat(partial(_weight_spectrum, p, eta), trials, seed, jobs=jobs, gib=memory(p), executor=executor)
-    )
+def weight_spectrum(p: Problem, eta, **run) -> Spectrum:
+    """All min(N, d) singular values of W after each step.
+
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Spectrum
+    """
+    return collect(Spectrum, partial(_weight_spectrum, p, np.atleast_1d(steps(eta))), memory(p), **run)
 
 
 def _weight_spectrum(p, eta, rng):
     now = network.draw(p, rng)
-    return np.linalg.svd(now.W0 + eta * network.gradient(p, now), compute_uv=False)
+    G = network.gradient(p, now)
+    return {"values": [np.linalg.svd(now.W0 + step * G, compute_uv=False) for step in eta]}
 
 
-def feature_spectrum(p: Problem, eta, *, seed=0):
-    """All singular values of F/√n of one replicate at each step, largest first; (len(eta), min(n, N)).  eta : 1-D."""
-    checks.memory(memory(p))
-    _, base, move = _activations(p, key(seed, 0))
+def feature_spectrum(p: Problem, eta, **run) -> Spectrum:
+    """All min(n, N) singular values of F/√n after each step.
+
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Spectrum
+    """
+    return collect(Spectrum, partial(_feature_spectrum, p, np.atleast_1d(steps(eta))), memory(p), **run)
+
+
+def _feature_spectrum(p, eta, rng):
+    _, base, move = _activations(p, rng)
     out = []
-    for step in np.atleast_1d(steps(eta)):
+    for step in eta:
         F = network.features(p, base, move, step)
         gram = F.T @ F if p.N <= p.n else F @ F.T
         out.append(np.sqrt(np.maximum(eigh(gram / p.n, eigvals_only=True, overwrite_a=True)[::-1], 0.0)))
-    return np.array(out)
+    return {"values": out}
 
 
-def features(p: Problem, eta, count, *, order=0, trials=4, seed=0, jobs=2, executor=None) -> Features:
+def features(p: Problem, eta, count, *, order=0, **run) -> Features:
     """The `count` largest singular values of F/√n after each step, and their left vectors against `order` monomials.
 
-    eta : 1-D, >= 0.  count : whole number >= 1.  order : whole number >= 0.
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array, (steps,)
+        Step sizes >= 0.
+    count : int
+        Number of singular values, >= 1.
+    order : int
+        Highest monomial, >= 0.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Features
     """
-    eta = np.atleast_1d(steps(eta))
-    replicate = partial(_features, p, eta, count, whole("order", order, 0))
-    results, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
-    table = np.array(results)
-    return Features(table[..., 0], table[..., 1:], np.array(known))
+    replicate = partial(_features, p, np.atleast_1d(steps(eta)), count, whole("order", order, 0))
+    return collect(Features, replicate, memory(p), **run)
 
 
 def _features(p, eta, count, order, rng):
@@ -166,7 +280,9 @@ def _features(p, eta, count, order, rng):
         top = singular_triplets(network.features(p, base, move, step), count, tolerance=_NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
     moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, 15), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
-    return out, np.concatenate([_variates(p, now), moments])
+    table = np.array(out)
+    known = np.concatenate([_variates(p, now), moments])
+    return {"values": table[..., 0], "overlap": table[..., 1:], "variates": known}
 
 
 def _variates(p, now):
@@ -184,4 +300,4 @@ def _activations(p, rng):
 
 def _against(beta, now):
     square = beta @ beta
-    return square, beta @ now.beta_star / np.sqrt(square)
+    return {"square": square, "cosine": beta @ now.beta_star / np.sqrt(square)}

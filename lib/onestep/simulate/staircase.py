@@ -17,24 +17,41 @@ from . import averages
 from .control_variates import variates
 from .every_step import Losses, memory
 from .network import direction, draw, gram_factor, redraw
-from .replicates import repeat
+from .replicates import collect
 
 
-def plateaus(p: Problem, orders, *, trials=20, seed=0, jobs=2, executor=None, redraws=1, moments=False) -> Losses:
+def plateaus(p: Problem, orders, *, redraws=1, moments=False, **run) -> Losses:
     """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
     penalty does not see them. Test errors are population averages.
 
-    orders : whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
+    Parameters
+    ----------
+    p : Problem
+    orders : sequence
+        Whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
         the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
-    redraws : draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them
-        all, and drops of the losses are nearly independent between them.
-    moments : whether the variates also hold the second sample's moments of z, which explain most of the spread of the
+    redraws : int
+        Draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them all, and
+        drops of the losses are nearly independent between them.
+    moments : bool
+        Whether the variates also hold the second sample's moments of z, which explain most of the spread of the
         increments from stair to stair but, being many, pay from some hundred trials on.
-    Returns arrays (trials, len(orders)).  Errors as in `losses`, and ValueError for an activation with c_k = 0 for some
-    whole k up to the highest order: no step bears a spike of that degree.
+    **run
+        trials, seed, jobs and executor, as in `repeat`.
+
+    Returns
+    -------
+    Losses
+        Arrays (trials, len(orders)).
+
+    Raises
+    ------
+    ValueError
+        As in `losses`, and for an activation with c_k = 0 for some whole k up to the highest order: no step bears a
+        spike of that degree.
     """
     orders, redraws = _orders(orders), whole("redraws", redraws, 1)
     c = as_problem(p).student.coefficients(int(max(orders)))
@@ -44,8 +61,7 @@ def plateaus(p: Problem, orders, *, trials=20, seed=0, jobs=2, executor=None, re
             f"orders = {orders}: c_{missing[0] + 1} = 0, so that no step bears spike {missing[0] + 1}; stop below it"
         )
     replicate = partial(_plateaus, p, orders, redraws, moments)
-    results, known = zip(*repeat(replicate, trials, seed, jobs=jobs, gib=memory(p), executor=executor), strict=True)
-    return Losses(*np.moveaxis(np.array(results), 1, 0), np.array(known))
+    return collect(Losses, replicate, memory(p), **run)
 
 
 def _orders(orders):
@@ -66,7 +82,8 @@ def _plateaus(p, orders, redraws, moments, rng):
     if moments:
         top = ceil(max(orders))
         known = np.hstack([known, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
-    return np.mean(out, axis=0).T, np.mean(known, axis=0)
+    train, test = np.mean(out, axis=0).T
+    return {"train": train, "test": test, "variates": np.mean(known, axis=0)}
 
 
 class LimitFits:

@@ -204,23 +204,6 @@ def _jackknife(place, samples):
     return Estimate(float(np.log(place(total / trials))), float(error), float(trials - 1))
 
 
-def threshold(x, success) -> Estimate:
-    """Log of the size at which trials begin to succeed (Spearman–Kärber).
-
-    x : (k,) increasing, > 0.   success : (trials, k), True or False, each entry an independent trial.
-    Raises ValueError unless all trials fail at the first x and succeed at the last.
-    """
-    x, success = _grid(x), np.asarray(success, bool)
-    rate = success.mean(axis=0)
-    if rate[0] != 0 or rate[-1] != 1:
-        raise ValueError(f"success rates run from {rate[0]:g} to {rate[-1]:g}: x must span failure and success")
-    log = np.log(x)
-    width = (log[2:] - log[:-2]) / 2
-    variance = width**2 * (rate * (1 - rate))[1:-1] / max(len(success) - 1, 1)
-    place = np.diff(rate) @ (log[1:] + log[:-1]) / 2
-    return Estimate(float(place), float(np.sqrt(variance.sum())), float(len(success) - 1))
-
-
 def power_law(x, log_y) -> Estimate:
     """Exponent p of y ~ x^p, by least squares weighted with the errors of log y.
 
@@ -235,11 +218,10 @@ def power_law(x, log_y) -> Estimate:
     return Estimate(*_weighted(np.column_stack([log_x - log_x.mean(), np.ones(len(x))]), value, error, dof))
 
 
-def exponent(x, samples, *, moment=0) -> Estimate:
-    """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law`.
+def exponent(x, samples) -> Estimate:
+    """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law` through their geometric means.
 
     x : (k,) increasing, > 0.   samples : k arrays of positive numbers, at least two in each.
-    moment : 0 fits the geometric mean of the replicates, m >= 1 the mean of y^m, to the power 1/m.
     The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
     the largest.
     """
@@ -247,16 +229,10 @@ def exponent(x, samples, *, moment=0) -> Estimate:
     counts = np.array([len(y) for y in samples])
     if len(samples) != len(x) or counts.min() < 2:
         raise ValueError(f"samples: must be {len(x)} arrays of at least two numbers, not of {counts.tolist()}")
-    if moment:
-        means = [np.mean(y**moment) for y in samples]
-        deviations = [y**moment / mean / moment for y, mean in zip(samples, means, strict=True)]
-        logs = np.log(means) / moment
-    else:
-        deviations = [np.log(y) for y in samples]
-        logs = [y.mean() for y in deviations]
-    spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in deviations], weights=counts - 1))
+    logs = [np.log(y) for y in samples]
+    spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in logs], weights=counts - 1))
     dof = float(counts.sum() - len(x))
-    return power_law(x, Estimate(np.array(logs), spread / np.sqrt(x * counts), dof))
+    return power_law(x, Estimate(np.array([y.mean() for y in logs]), spread / np.sqrt(x * counts), dof))
 
 
 def end_ratio(x, samples) -> Estimate:

@@ -17,13 +17,6 @@ def mean_sizes(p, eta1, eta2, batch):
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram * np.outer(root, root))[::-1], 0))
 
 
-@pytest.mark.parametrize(
-    ("alphas", "count"), [((0.35, 0.45), 3), ((0.0, 0.4), 0), ((0.25, 0.25), 1), ((0.3, 0.4), 2), ((0.3, 0.39), 1)]
-)
-def test_count_of_outliers(alphas, count):
-    assert two.outlier_count(*alphas) == count
-
-
 @pytest.mark.parametrize("p", [P, HARD, P.replace(d=900, teacher=(0.0, 1.0))])
 @pytest.mark.parametrize("batch", two.BATCHES)
 def test_the_expansion_is_the_limit_of_small_steps(p, batch):
@@ -118,8 +111,6 @@ def test_without_a_second_step_the_first_outlier_is_that_of_one_step():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: two.outlier_count(0.5, 0.1), "alpha1 = 0.5"),
-        (lambda: two.outlier_count(0.1, -0.1), "alpha2 = -0.1"),
         (lambda: two.outliers(P, 1.0, 1.0, batch="same"), "batch = 'same'"),
         (lambda: two.outliers(P, 0.0, 1.0), "eta1 = 0.0"),
         (lambda: two.outliers(P.replace(activation="tanh"), 1.0, 1.0), "activation = 'tanh': must be 'shifted_relu'"),

@@ -244,7 +244,8 @@ def test_the_first_overlap_of_features_against_simulation_close_to_its_birth():
 
 def test_growth_of_rows_bends_the_second_direction_at_every_size():
     p = Problem(10**14, 3 * 10**13, 5 * 10**13, activation=WAVE)
-    cosine, share = theory.spectra.second_spike(p)
+    q = theory.growth_ratio(p)  # the left vector is (X̃β)^{∘2}/D + q, as n → ∞
+    cosine, share = (3 + q) ** 2 / (3 * (2 + (1 + q) ** 2)), 2 / (2 + (1 + q) ** 2)
     assert cosine < 0.9 and share < 0.4
     overlap = theory.spectra.feature_spikes(p, p.n**0.38, 2).overlap[0, 1]
     assert overlap[:2].sum() == pytest.approx(cosine, abs=0.01)

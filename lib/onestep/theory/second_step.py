@@ -27,7 +27,7 @@ Source: Moniri & Hassani (arXiv 2605.17767, abstract) for the expansion and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial, floor, sqrt
+from math import factorial, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -66,17 +66,6 @@ class Direction:
     @property
     def cosine2(self):
         return self.ahead**2 / self.square
-
-
-def outlier_count(alpha1, alpha2) -> int:
-    """⌊α2/(1/2 - α1)⌋, the number of outliers beside the first that a second step adds as n → ∞ (if every c_k ≠ 0).
-
-    alpha1, alpha2 : exponents of the steps in [0, 1/2).   Raises ValueError for others.
-    """
-    for name, value in (("alpha1", alpha1), ("alpha2", alpha2)):
-        if not number(name, value, least=0) < 0.5:
-            raise ValueError(f"{name} = {value!r}: must be below 1/2")
-    return floor(alpha2 / (0.5 - alpha1) + 1e-12)
 
 
 def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):

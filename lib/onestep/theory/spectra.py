@@ -29,7 +29,7 @@ from ..checks import choice, number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem, as_problem
 from .bulks import Law, SampledRows
-from .staircase import growth_ratio, require_spikes
+from .staircase import require_spikes
 
 SPIKE_NOISE = ("isotropic", "absent")  # what the spikes are known for
 _NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u), entire in s z u: rounding for s <= 1 …
@@ -296,17 +296,6 @@ def birth(p: Problem, order: int, *, height=1.0):
             f"between η = 1/(c_1√D) and {_FURTHEST:g}√N/(c_1√D)"
         )
     return exp(brentq(excess, low, high, xtol=1e-9)) * unit
-
-
-def second_spike(p: Problem):
-    """(cos², share) of spike 2's left singular vector as n → ∞ with 1/4 < α < 1/2: its squared cosine with the span of
-    the first two monomials, and its part along H_2.
-
-    The vector is (X̃β)^{∘2}/D + q with q as in `growth_ratio`: rows with a large a_i grow, and the even part c_2H_2 of
-    the activation turns that into a constant. With q = 0 they would be 1 and 2/3.
-    """
-    q = growth_ratio(p)
-    return (3 + q) ** 2 / (3 * (2 + (1 + q) ** 2)), 2 / (2 + (1 + q) ** 2)
 
 
 class _Kernel:

@@ -3,12 +3,19 @@
 import json
 from pathlib import Path
 
+import onestep
+
 _known = json.loads(Path(__file__).with_name("site.json").read_text(encoding="utf-8"))
 
 project = "onestep"
 author = copyright = "the onestep maintainers"
-version = release = _known["version"]
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+version = release = onestep.__version__
+extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "website.reference"]
+default_role = "py:obj"  # in docstrings: code, and a link where it names something of the library
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints = "none"  # docstrings put types into words
+napoleon_use_ivar = True
 suppress_warnings = ["myst.header"]  # notebooks choose the ranks of their headings
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

@@ -5,9 +5,8 @@ tools      what the site needs beyond the project: Sphinx and MathJax, each in a
 sources    all pages as Markdown in `build/site-source`
 notebooks  one executed notebook as a page
 results    gallery and verdicts, from the ledgers
-errata     the numbers that `docs/errata.md` quotes: computed, or looked up in the ledgers
 explorer   what docs/explorer.md needs of the library, beside the formulas that its own JavaScript has
-reference  the library's docstrings as pages
-text       Markdown as text: links, placeholders, escapes
-chromium   a headless browser, for the test of the finished pages
+reference  the library's pages, whose docstrings Sphinx reads
+text       Markdown as text: links and placeholders
+chromium   a headless browser, for PDF files and the test of the finished pages
 """

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from . import tools
+from .chromium import Chromium
 from .sources import Sources
 
 SOURCE, SITE = Path("build/site-source"), Path("build/site")
@@ -19,6 +20,9 @@ def main():
     Sources(".").write(SOURCE, mathjax=local)
     sphinx = [python, "-m", "sphinx", "-q", "-b", "html", "-d", str(SOURCE / ".doctrees")]
     subprocess.run([*sphinx, str(SOURCE), str(SITE)], check=True)
+    if binary := tools.chromium():
+        with Chromium(binary) as browser:
+            browser.pdf((SITE / "theory.html").absolute().as_uri(), SITE / "theory.pdf")
     print(f"the site is ready: open {SITE}/index.html")
 
 

@@ -1,5 +1,6 @@
 """A headless Chromium, spoken to through the pipe of its own debugging protocol: no driver, no port, no network."""
 
+import base64
 import fcntl
 import json
 import os
@@ -111,6 +112,13 @@ class Chromium:
             details = done["exceptionDetails"]
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return done["result"].get("value")
+
+    def pdf(self, url, path):
+        """Write a page to a PDF file, once its formulas are set."""
+        self.open(url)
+        self.run("window.MathJax?.startup?.promise.then(() => true)")
+        printed = self.call("Page.printToPDF", preferCSSPageSize=True, displayHeaderFooter=False)
+        path.write_bytes(base64.b64decode(printed["data"]))
 
     def click(self, x, y):
         """Press and release the left button of the mouse."""

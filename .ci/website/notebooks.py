@@ -4,15 +4,18 @@ import base64
 import json
 import re
 
+from runner.documents import FIGURE, escaped
+
 from . import results, text
 
 _SHOWN = ("image/png", "text/markdown", "text/plain")  # the richest kind of an output is the one that is shown
 
 
-def page(path, book, names):
+def page(path, book, names, terms, urls):
     """A notebook's Markdown, and the pictures it shows that no ledger knows, by file name.
 
     path : the notebook.   book : its ledger.   names : all notebooks, for the links between them.
+    terms : {term: anchor} of the glossary.   urls : the project's addresses.
     """
     figures = {finding: name for name, finding in book["figures"].items()}
     head = front_matter(f"{book['claim']}. Source: {book['source']}.", next(iter(sorted(book["figures"])), None))
@@ -20,14 +23,27 @@ def page(path, book, names):
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(text.linked(text.pages(_described(source, book["figures"])), names))
+            parts.append(text.linked(text.pages(_described(source, book["figures"])), names, terms))
+            if len(parts) == 2:
+                parts.append(_ways(path.name, urls.get("Repository", "")))
         elif source.strip():
             parts.append(_fenced(source, "python"))
             for number, output in enumerate(cell["outputs"]):
                 stem = f"{path.stem[:2]}-{cell['id']}-{number}"
                 parts.append(_output(output, stem, figures, pictures, f"{path.name}, cell {cell['id']}"))
-    parts.append(f"Download this notebook: [{path.name}]({path.name})")
     return "\n\n".join(parts) + "\n", pictures
+
+
+def _ways(file, repository):
+    """A line of links: download, and where the repository is on GitHub also view and Binder."""
+    ways = [f"[Download {file}]({file})"]
+    if re.match(r"https://github\.com/[\w.-]+/[\w.-]+$", repository):
+        place = repository.removeprefix("https://github.com/")
+        ways += [
+            f"[view on GitHub]({repository}/blob/HEAD/notebooks/{file})",
+            f"[run on Binder](https://mybinder.org/v2/gh/{place}/HEAD?labpath=notebooks/{file})",
+        ]
+    return " · ".join(ways)
 
 
 def front_matter(description, image=None):
@@ -46,9 +62,9 @@ def _described(source, figures):
     """Markdown whose pictures from `figures/` have their findings as alternative texts."""
 
     def described(match):
-        return f"![{text.escaped(figures[match[2]])}]({match[1]}" if match[2] in figures else match[0]
+        return f"![{escaped(figures[match[1]])}]" + match[0].partition("]")[2] if match[1] in figures else match[0]
 
-    return re.sub(r"!\[[^\]]*\]\((\.\./figures/(\w+)\.png\))", described, source)
+    return FIGURE.sub(described, source)
 
 
 def _output(output, stem, figures, pictures, where):
@@ -61,7 +77,7 @@ def _output(output, stem, figures, pictures, where):
         if says in figures:
             return results.figure(figures[says], says, up="../")
         pictures[f"{stem}.png"] = base64.b64decode(data[kind])
-        return f"![{text.escaped(says)}]({stem}.png)"
+        return f"![{escaped(says)}]({stem}.png)"
     if kind == "text/markdown":
         return data[kind]
     if kind == "text/plain":

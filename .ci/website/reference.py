@@ -1,147 +1,61 @@
-"""The library's docstrings as pages: one for each package, its modules in the order of the package's own map.
+"""The library's reference: for each package a page that asks autodoc for its modules, in the order of its map.
 
-Read from the source, not imported: docstrings are text with code in backticks, in which `*`, `_` and `|` are maths.
+`setup` is for Sphinx: docstrings are text with code in backticks, in which `*`, `_` and `|` are maths.
 """
 
 import ast
 import re
-
-from .notebooks import front_matter
-from .text import escaped
+import sys
 
 # "name    what it is": a line of a package's map, with its continuations
 _ROOM = re.compile(r"(?m)^(\w[\w/, ]*?)/?  +(\S.*(?:\n {6,}\S.*)*)")
-_ENTRY = re.compile(r"(\S.*?) : (.*)")
+
+_ITEM = re.compile(r"(?m)^(\S[^:\n]*?) : (.*(?:\n {4,}.*)*)")  # "name : what it is", which napoleon takes for a type
 
 
 def pages(package):
     """Markdown by name: "index" for the package at this path, and a page for each package inside."""
-    inner = sorted(path.parent for path in package.glob("*/**/__init__.py"))
-    names = {folder: ".".join(folder.relative_to(package).parts) for folder in inner}
-    out = {"index": _page(package, f"The library: {package.name}", names)}
-    for folder, name in names.items():
-        out[name] = _page(folder, name, names, f"{name}.")
-    menu = "\n".join(sorted(names.values()))
-    out["index"] += f"\n```{{toctree}}\n:hidden:\n\n{menu}\n```\n"
-    return out
+    folders = [package, *sorted(path.parent for path in package.glob("*/**/__init__.py"))]
+    names = [".".join(folder.relative_to(package.parent).parts) for folder in folders]
+    out = {name: _page(folder, name) for folder, name in zip(folders, names, strict=True)}
+    menu = "\n".join(names[1:])
+    return {"index": f"{out.pop(names[0])}\n```{{toctree}}\n:hidden:\n\n{menu}\n```\n"} | out
 
 
-def _page(package, title, packages, prefix=""):
-    tree = _tree(package / "__init__.py")
-    text = ast.get_docstring(tree)
-    rooms = [(name, says) for names, says in _ROOM.findall(text) for name in re.split(r", *", names)]
-    parts = [front_matter(text.splitlines()[0]), f"# {title}", _markdown(_ROOM.sub("", text))]
-    parts += [_room(package, name, says, packages) for name, says in rooms]
-    doors = _doors(tree)
-    for name, _ in rooms:
-        path = package / f"{name}.py"
-        if path.exists():
-            parts.append(_module(path, prefix, doors))
-    return "\n\n".join(filter(None, parts)) + "\n"
+def _page(folder, name):
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    rooms = [room for names, _ in _ROOM.findall(text) for room in re.split(r", *", names)]
+    modules = [f"{name}.{room}" for room in rooms if (folder / f"{room}.py").exists() and not room.startswith("_")]
+    parts = [f"# {name}", _automodule(name, members=False)]
+    parts += [f"## {module.removeprefix('onestep.')}\n\n{_automodule(module)}" for module in modules]
+    return "\n\n".join(parts) + "\n"
 
 
-def _room(package, name, says, packages):
-    page = packages.get(package / name)
-    link = f"{page}.md" if page else f"#{_anchor(package.name, name)}"
-    return f"[**{name}**]({link})\n: {_markdown(' '.join(says.split()))}"
+def _automodule(module, members=True):
+    return f"```{{eval-rst}}\n.. automodule:: {module}\n" + ("   :members:\n" if members else "") + "```"
 
 
-def _anchor(package, module):
-    return f"module-{package}-{module}".replace("_", "-")
+def setup(app):
+    """Sphinx's entry: docstrings pass through `prepared` before napoleon reads them."""
+    app.connect("autodoc-process-docstring", prepared, priority=400)
 
 
-def _doors(tree):
-    """Names that a package's face takes over from its modules: {(module, name)}."""
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-    return {(node.module, alias.name) for node in imports for alias in node.names}
+def prepared(app, what, name, obj, options, lines):
+    """Change a docstring's lines into reStructuredText; a function's first line says what users call it by."""
+    text = "\n".join(lines)
+    text = _ROOM.sub(r"\n\1\n      \2\n", text) if what == "module" else _ITEM.sub(r"\n\1\n    \2\n", text)
+    package, local = getattr(obj, "__module__", "").rpartition(".")[0], name.rpartition(".")[2]
+    if what in ("function", "class") and getattr(sys.modules.get(package), local, None) is obj:
+        text = f"Called as `{package}.{local}`.\n\n{text}"
+    lines[:] = _escaped(text).split("\n")
 
 
-def _module(path, prefix, doors):
-    """A module's docstring and what it defines; `prefix` and the doors decide under which names users call it."""
-    tree, module = _tree(path), path.stem
-    anchor = _anchor(path.parent.name, module)
-    parts = [f"({anchor})=\n## {escaped(prefix + module)}", _markdown(ast.get_docstring(tree))]
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            owner = prefix if (module, node.name) in doors else f"{prefix}{module}."
-            parts.append(_definition(node, owner))
-    return "\n\n".join(parts)
-
-
-def _definition(node, owner, depth=0):
-    if isinstance(node, ast.ClassDef):
-        kind, signature, inner = "class", _fields(node), [x for x in node.body if isinstance(x, ast.FunctionDef)]
-    elif any(ast.unparse(decorator).endswith("property") for decorator in node.decorator_list):
-        kind, signature, inner = "property", "", []
-    else:
-        kind, inner = "method" if depth else "function", []
-        signature = f"({_arguments(node, depth)})"
-    fence = ":" * (4 - depth)
-    body = [_markdown(ast.get_docstring(node) or "")]
-    if getattr(node, "returns", None):
-        body.append(f"Returns `{ast.unparse(node.returns)}`.")
-    body += [
-        _definition(method, f"{node.name}.", depth + 1)
-        for method in inner
-        if not method.name.startswith("_") and ast.get_docstring(method)
+def _escaped(text):
+    """The text with its indented blocks as code, and signs outside of code kept from meaning anything."""
+    text = re.sub(r"(?m)(?<=\n\n)((?: {4}\S.*(?:\n|$))+)", r"::\n\n\1", text)
+    pieces = re.split(r"(`[^`]+`|^::\n(?:\n| {4}.*\n?)+)", text, flags=re.MULTILINE)
+    # code beside a letter, as in "`Estimate`s", needs a mark between them
+    pieces = [
+        re.sub(r"`\Z", r"`\\ ", p) if k % 2 and re.match(r"\w", pieces[k + 1]) else p for k, p in enumerate(pieces)
     ]
-    text = "\n\n".join(filter(None, body))
-    return f"{fence}{{py:{kind}}} {owner}{node.name}{signature}\n\n{text}\n{fence}"
-
-
-def _arguments(node, method):
-    """A function's arguments without annotations, which the docstring puts into words."""
-    arguments = ast.parse(ast.unparse(node)).body[0].args
-    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
-        if argument:
-            argument.annotation = None
-    if method:
-        del arguments.args[0]
-    return ast.unparse(arguments)
-
-
-def _fields(node):
-    """The constructor's arguments: those of __init__, or a dataclass's fields."""
-    for method in node.body:
-        if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-            return f"({_arguments(method, True)})"
-    fields = [field for field in node.body if isinstance(field, ast.AnnAssign) and not field.target.id.startswith("_")]
-    shown = [f"{field.target.id}={ast.unparse(field.value)}" if field.value else field.target.id for field in fields]
-    return f"({', '.join(shown)})" if shown else ""
-
-
-def _markdown(docstring):
-    """A docstring as Markdown: its underlined sections become lists of definitions, indented text stays code."""
-    parts = re.split(r"(?m)^(\w+)\n-{3,}\n", docstring)
-    out = [_prose(parts[0])]
-    for title, body in zip(parts[1::2], parts[2::2], strict=True):
-        entries, _, rest = body.partition("\n\n")
-        out += [f"**{title}**", _entries(entries), _prose(rest)]
-    return "\n\n".join(filter(None, (part.strip("\n") for part in out)))
-
-
-def _entries(text):
-    """Lines "name : what it is", with indented continuations, as definitions; other text stays prose."""
-    items = re.split(r"\n(?=\S)", text.strip())
-    if not all(_ENTRY.match(item) for item in items):
-        return _prose(text)
-    lines = []
-    for item in items:
-        name, says = _ENTRY.match(" ".join(item.split())).groups()
-        lines.append(f"`{name}`\n: {_prose(says)}")
-    return "\n\n".join(lines)
-
-
-def _prose(text):
-    """Text with code in backticks and in indented blocks; all else is shown to the letter."""
-    blocks = re.split(r"((?:^|(?<=\n))(?:    .*(?:\n|$))+)", text)
-    return "".join(block if number % 2 else _inline(block) for number, block in enumerate(blocks))
-
-
-def _inline(text):
-    pieces = re.split(r"(`[^`]+`)", text)
-    return "".join(piece if number % 2 else escaped(piece) for number, piece in enumerate(pieces))
-
-
-def _tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return "".join(p if k % 2 else re.sub(r"[*|\\]|_(?!\w)", r"\\\g<0>", p) for k, p in enumerate(pieces))

@@ -2,9 +2,8 @@
 
 import json
 
-from onestep.report import cells, folded, markdown_table
-
-from .text import escaped
+from onestep.report import folded, markdown_table
+from runner.documents import escaped
 
 
 def figure(name, finding, label=None, up="", links=""):
@@ -69,20 +68,3 @@ def tally(books):
     controls, failing = sum(row["control"] for row in rows), sum(not row["passed"] for row in rows)
     outcome = f"{failing} are not as they should be" if failing else "all are as they should be"
     return f"{len(books)} notebooks end in {len(rows)} verdicts, {controls} of them negative controls: {outcome}."
-
-
-def judged(books, right, wrong=()):
-    """A table of the rows that claim one of the numbers `right`, and of the controls that claim one of `wrong`."""
-    body = []
-    for book in books:
-        for row in book["rows"]:
-            claimed = row.get("values", {}).get("claimed")
-            if claimed is not None and _one_of(claimed, wrong if row["control"] else right):
-                quantity, value, measured, *_, verdict = cells([row])[0]
-                link = f"([{book['notebook'][:2]}](/notebooks/{book['notebook']}.md))"
-                body.append([f"{escaped(quantity)} {link}", value, measured, verdict])
-    return markdown_table(["quantity", "claimed", "measured ± s.e.", "verdict"], body) if body else ""
-
-
-def _one_of(value, numbers):
-    return any(abs(value - number) <= 1e-3 * abs(number) for number in numbers)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +14,14 @@ MATHJAX = "mathjax@4.1.3"  # from 4 on it breaks long equations where the screen
 
 
 def python():
-    """The interpreter of the virtual environment that holds Sphinx."""
+    """The interpreter of the virtual environment that holds Sphinx, and after its packages those of the project."""
     interpreter, stamp = VENV / "bin/python", VENV / "stamp"
     if not stamp.exists() or stamp.read_text() != LOCK.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
         install = [interpreter, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "-r", str(LOCK)]
         subprocess.run(install, check=True)
+        inner = next(VENV.glob("lib/python*/site-packages"))
+        (inner / "project.pth").write_text("\n".join([*site.getsitepackages(), os.path.abspath("lib")]))
         stamp.write_text(LOCK.read_text())
     return str(interpreter)
 

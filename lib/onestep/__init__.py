@@ -4,7 +4,7 @@
 
 problem    one experiment, frozen; what every call takes
 hermite    functions of a Gaussian variable: activations and teachers
-multiindex targets with several directions, for the neighbouring papers
+multiindex  targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
 simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
            measures. They meet in notebooks, in tests, and in study

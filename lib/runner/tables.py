@@ -1,6 +1,7 @@
 """Tables of results: made of the ledgers that notebooks write, and of records of runs that are too long to repeat.
 
 README.md, figures/README.md    headline rows, and all rows, of the committed set
+docs/*.md                       what pages quote: see `documents`
 figures/large.md                headline rows at the large preset; records in figures/large.json
 figures/seeds.md                what fails under ten other roots; records in figures/seeds.json
 
@@ -21,6 +22,7 @@ import scipy
 from onestep.estimates import Estimate
 from onestep.report import describe, folded, label, markdown_table, resolution
 
+from . import documents
 from .files import write_atomically, write_if_changed
 from .notebook import digest
 
@@ -36,6 +38,7 @@ def update(project):
     readme = project.root / "README.md"
     if readme.exists():
         write_if_changed(readme, filled(project.root, readme.read_text(encoding="utf-8"), books))
+    documents.update(project.root, books)
     for name in ("large", "seeds"):
         _show_records(project, name)
 

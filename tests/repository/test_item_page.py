@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runner import tables
+from runner import documents, tables
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/moniri.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def controlled(number, row):
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item[2:40])
 def test_an_item_names_a_row_with_a_control_or_says_why_not(item):
-    rows = re.findall(r"\{\{ row (\d\d) (.+?) \}\}", item)
+    rows = [(number, wanted) for _, number, wanted in documents.ROW.findall(item)]
     *_, status = (cell.strip() for cell in item.strip("| ").split(" | "))
     assert status.startswith(STATES), status
     assert rows or "no row: " in item

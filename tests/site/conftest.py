@@ -64,12 +64,13 @@ def project(tmp_path):
         (tmp_path / f"figures/{picture}.png").write_bytes(PIXEL)
         np.savez(tmp_path / f"figures/{picture}.npz", x=1.0)
     files = {
-        "docs/index.md": "# Front\n\n{{ figure 07_drop }}\n\n{{ tally }}\n",
-        "docs/all.md": "# All\n\n{{ gallery }}\n\n{{ verdicts }}\n\n{{ readme Run it }}\n",
+        "docs/index.md": "# Front\n\n![](../figures/07_drop.png)\n\n<!-- tally --> <!-- not for readers -->\n",
+        "docs/all.md": "# All\n\n<!-- gallery -->\n\n<!-- verdicts -->\n\n<!-- file README.md -->\n",
+        "docs/glossary.md": "### sample\n\nWhat is drawn.\n",
         "docs/conf.py": "",
-        "lib/onestep/__init__.py": '"""A library.\n\nproblem    what every call takes\n"""\n__version__ = "1.0"\n',
+        "lib/onestep/__init__.py": '"""A library.\n\nproblem    what every call takes\n"""\n',
         "lib/onestep/problem.py": '"""Problems."""\n\n\ndef solve(x: int = 1):\n    """Solve x_1 | y."""\n',
-        "README.md": "# x\n\n## Run it\n\n    make figures\n\n[all](figures/README.md)\n\n## Cite\n\nus\n",
+        "README.md": "# x\n\n    make figures\n\n[all](figures/README.md)\n",
         "CONTRIBUTING.md": "# Contributing\n",
         "CITATION.cff": "",
         "LICENSE": "",

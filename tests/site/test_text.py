@@ -1,4 +1,4 @@
-"""Links, placeholders and escapes in Markdown."""
+"""Links and comments in Markdown."""
 
 import re
 from pathlib import Path
@@ -35,10 +35,20 @@ def test_mentions_become_links(written, expected):
     assert text.linked(expected, NAMES) == expected  # what is a link stays one
 
 
+def test_the_first_mention_of_a_term_becomes_a_link():
+    terms = text.terms("### growing rows\n\nthey\n\n### setting 1, setting 2\n")
+    assert terms == {"growing rows": "growing-rows", **dict.fromkeys(["setting 1", "setting 2"], "setting-1-setting-2")}
+    written = "# Growing rows\n\nTwo spikes, `growing rows`, Growing rows, growing rows."
+    first = "Two spikes, `growing rows`, [Growing rows](/glossary.md#growing-rows), growing rows."
+    assert text.linked(written, NAMES, terms) == f"# Growing rows\n\n{first}"
+    assert set(terms) == {"setting 1", "setting 2"}
+
+
 def test_links_to_notebooks_lead_to_pages():
-    written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](figures/README.md) [d](figures/seeds.md) `x.ipynb`"
+    written = "[a](notebooks/06_a.ipynb) [b](07_b.ipynb#end) [c](../figures/README.md) [d](figures/seeds.md) `x.ipynb`"
     assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) [d](/seeds.md) `x.ipynb`"
     assert text.pages("[t](../docs/theory.md#x) [u](docs/zhou-ge.md)") == "[t](/theory.md#x) [u](/zhou-ge.md)"
+    assert text.pages("[e](../notebooks/07_b.ipynb)") == "[e](/notebooks/07_b.md)"
 
 
 def test_tables_that_the_readme_links_to_have_a_page():
@@ -48,16 +58,5 @@ def test_tables_that_the_readme_links_to_have_a_page():
     assert not [page for page in linked if not (ROOT / "docs" / page).is_file()]
 
 
-def test_placeholders_are_filled():
-    assert text.filled("{{ a }} and {{b c}}", lambda name: f"<{name}>") == "<a> and <b c>"
-
-
-def test_a_section_keeps_its_layout():
-    readme = "# x\n\n## One\n\n    code\n\ntext\n\n### Inner\n\n## Two\n\nend\n"
-    assert text.section(readme, "One") == "    code\n\ntext\n\n### Inner"
-    assert text.section(readme, "Two") == "end"
-    assert text.section(readme, "Three") == ""
-
-
-def test_escaped_text_means_itself():
-    assert text.escaped("a_b *c* |d| $e$ [f] <g>") == r"a\_b \*c\* \|d\| \$e\$ \[f\] \<g\>"
+def test_comments_are_replaced():
+    assert text.filled("<!-- a --> and <!-- b\nc -->", lambda name: f"<{name}>") == "<a> and <b\nc>"

@@ -12,7 +12,7 @@ directions       giant steps on targets with several directions
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
-control_variates control variates: statistics of a draw with known means
+control_variates  control variates: statistics of a draw with known means
 checkpoint       replicates kept on disk through a long run
 data             own inputs: rows or a sampler to draw from
 svd              leading singular triplets without a dense decomposition

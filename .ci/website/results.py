@@ -39,16 +39,18 @@ def gallery(books, titles):
     return "\n\n".join(parts)
 
 
-def verdicts(books):
-    """For each notebook its claim and its main rows; all its rows unfold below them."""
+def verdicts(books, large):
+    """For each notebook its claim and its main rows, and what fails in the records `large`; all rows unfold below."""
     parts = []
     for book in books:
+        failing = large.get(book["notebook"], {}).get("failing", ())
         main = headlines(book["rows"])
         beside = [row for row in book["rows"] if row.get("of") in {row["quantity"] for row in main}]
         parts += [
             f"## {escaped(book['claim'])}",
             f"{escaped(book['source'])}; [{book['notebook']}](/notebooks/{book['notebook']}.md)",
             markdown_table(*folded([*main, *beside])),
+            *(f"**At [larger sizes](/large.md) this row fails:** {escaped(row)}." for row in failing),
             f"<details><summary>All {len(book['rows'])} rows</summary>",
             markdown_table(*folded(book["rows"])),
             "</details>",

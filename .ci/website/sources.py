@@ -7,7 +7,7 @@ import tomllib
 from functools import cached_property, partial
 from pathlib import Path
 
-from runner.tables import ledgers
+from runner.tables import ledgers, read_records
 
 from . import explorer, notebooks, reference, results, text, tools
 
@@ -67,7 +67,9 @@ class Sources:
         if asked == "gallery":
             titles = {name: notebooks.title(path) for name, path in self.notebooks.items()}
             return results.gallery(self.books, titles)
-        return {"verdicts": results.verdicts, "tally": results.tally}.get(asked, lambda books: "")(self.books)
+        if asked == "verdicts":
+            return results.verdicts(self.books, read_records(self.root, "large"))
+        return results.tally(self.books) if asked == "tally" else ""
 
     def pages(self):
         """All pages' Markdown by path, and the pictures that they show beside the figures."""

@@ -34,7 +34,8 @@ def update(project):
     """Bring the README's table of results up to date, and those in `figures/`."""
     existing = {notebook.name for notebook in project.notebooks()}
     books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
-    write_if_changed(project.root / "figures" / "README.md", f"# All verdicts\n\n{full_table(books)}\n")
+    page = f"# All verdicts\n\n{full_table(books, read_records(project.root, 'large'))}\n"
+    write_if_changed(project.root / "figures" / "README.md", page)
     readme = project.root / "README.md"
     if readme.exists():
         write_if_changed(readme, filled(project.root, readme.read_text(encoding="utf-8"), books))
@@ -48,7 +49,7 @@ def filled(root, text, books):
     claims = root / "docs" / "claims.md"
     made = {"results": results_table(books) if books else ""}
     if claims.exists() and books:
-        made["glance"] = glance(books, claims.read_text(encoding="utf-8"))
+        made["glance"] = glance(books, claims.read_text(encoding="utf-8"), read_records(root, "large"))
     for part, content in made.items():
         text = PARTS[part].sub(lambda match, content=content: f"{match[1]}\n\n{content}\n\n{match[2]}", text)
     return text
@@ -72,8 +73,9 @@ def results_table(books):
         verdict = "" if row["passed"] else f" **{row['verdict']}**"
         links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
         claim = f"{about[0]['claim']} ({about[0]['source'].split(';')[0]}) {links}"
-        cells = [label(row).replace(": simulated / predicted", ", ratio"), row["claimed"], row["measured"] + verdict]
-        body.append([claim, *cells, resolution(row), control_of(row, book)])
+        quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
+        numbers = [cell.replace(" ± ", "±").replace(" %", "%") for cell in (row["measured"], resolution(row))]
+        body.append([claim, quantity, row["claimed"], numbers[0] + verdict, numbers[1], control_of(row, book)])
     head = ["claim, source, notebooks", "row closest to failing", "predicted", "measured ± s.e.", "resolution"]
     return markdown_table([*head, "rejected control"], body)
 
@@ -113,10 +115,17 @@ def control_of(row, book):
     return next((name[len(row["quantity"]) + 2 :] for name in names if name.startswith(f"{row['quantity']}: ")), "")
 
 
-def glance(books, claims):
-    """How many claims have which status, how many rows there are, and how small an error they would notice.
+def glance(books, claims, large):
+    """How many claims have which status, how many rows there are, how small an error they would notice, what fails.
 
-    claims : the text of `docs/claims.md`, whose tables state a status in their last column.
+    Parameters
+    ----------
+    books : list of dict
+        The ledgers.
+    claims : str
+        The text of `docs/claims.md`, whose tables state a status in their last column.
+    large : dict
+        The records of `figures/large.json`.
     """
     found = re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
@@ -124,6 +133,8 @@ def glance(books, claims):
     rows = [row for book in books for row in book["rows"]]
     sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
     said = [f"{number} {kind}" for kind, number in counted.items() if number]
+    failed = {name: len(found["failing"]) for name, found in large.items() if found["failing"]}
+    places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in sorted(failed))
     return "\n".join(
         [
             f"- {len(found)} [claims](docs/claims.md): {', '.join(said)}.",
@@ -131,28 +142,33 @@ def glance(books, claims):
             f"{sum(not row['passed'] for row in rows)} fail.",
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
+            f"- At larger sizes {sum(failed.values())} of {sum(found['rows'] for found in large.values())} rows fail"
+            + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
         ]
     )
 
 
-def full_table(books):
-    """Every row of every ledger in `books`, one table per notebook."""
+def full_table(books, large):
+    """Every row of every ledger in `books`, one table per notebook, and which rows fail in the records `large`."""
     parts = []
     for book in books:
         table = markdown_table(*folded(book["rows"]))
         parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
+        parts += [
+            f"At larger sizes this row fails: {row}." for row in large.get(book["notebook"], {}).get("failing", ())
+        ]
     return "\n\n".join(parts)
 
 
-def read_records(project, name):
+def read_records(root, name):
     """{notebook: record} of `figures/<name>.json`; empty if there is no such file yet."""
-    path = project.root / "figures" / f"{name}.json"
+    path = root / "figures" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def keep_records(project, name, found, same):
     """Keep each record in `found` that differs from the one kept in any of the parts `same`, and show them."""
-    kept = read_records(project, name)
+    kept = read_records(project.root, name)
     for notebook, now in found.items():
         if notebook not in kept or any(now[part] != kept[notebook][part] for part in same):
             kept[notebook] = now
@@ -162,7 +178,7 @@ def keep_records(project, name, found, same):
 
 
 def _show_records(project, name):
-    if records := read_records(project, name):
+    if records := read_records(project.root, name):
         page = {"large": large_page, "seeds": seeds_page}[name]
         write_if_changed(project.root / "figures" / f"{name}.md", page(project, records))
 
@@ -210,15 +226,21 @@ def large_page(project, kept):
         for row in book["rows"]
         if not row["control"]
     }
-    runs, body = [], []
+    runs, body, edited = [], [], []
     for notebook in notebooks:
         found = kept.get(notebook.name)
+<<<<<<< HEAD
         state = record_state(found, "code", notebook.code(_large_values(project, notebook.name)))
+=======
+>>>>>>> 1e16066 (Larger sizes that fail are told beside the claims; commands and snippets of the pages are tested; set-up shows what an interpreter said)
         if not found:
-            runs.append([f"**{notebook.name}**", state, "", "", "", ""])
+            runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
             continue
+        if found["code"] != notebook.code(_large_values(project, notebook.name)):
+            edited.append(notebook.name[:2])
         numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
-        runs.append([f"**{notebook.name}**", state, *numbers, str(found["rows"]), "<br>".join(found["failing"])])
+        failed = "<br>".join(found["failing"])
+        runs.append([f"**{notebook.name}**", found["date"], *numbers, str(found["rows"]), failed])
         name = f"**{notebook.name}**"
         for row in found["verdicts"]:
             ours = [resolution(row), usual.get((notebook.name, row["quantity"]), "")]
@@ -226,12 +248,19 @@ def large_page(project, kept):
             name = ""
     machines = sorted({found["machine"] for found in kept.values()})
     verdicts = [row for found in kept.values() for row in found["verdicts"] if row["kind"] == "agreement"]
+    versions = "Each is a result of the notebook as it stands."
+    if edited:
+        versions = (
+            "Each is a result of the notebook as it stood on the date given. The code or parameters of "
+            f"{len(edited)} of them ({', '.join(edited)}) are others today; these have not run again at this preset."
+        )
     parts = [
         "# The precise table",
         f"What `make figures PRESET=large` finds: larger sizes, more replicates. {len(kept)} of {len(notebooks)} "
         f"notebooks have run, {sum(found['minutes'] for found in kept.values()):.0f} minutes of them in all, two at a "
         f"time ({'; '.join(machines)}). Median resolution of their {len(verdicts)} headline agreement rows: "
         f"{100 * np.median([row['resolution'] for row in verdicts]) if verdicts else np.nan:.1f} %.",
+        versions,
         markdown_table(["notebook", "run on", "minutes", "GiB", "rows", "not as they should be"], runs),
         "## Headline rows",
         markdown_table(

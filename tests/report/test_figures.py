@@ -113,6 +113,10 @@ def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert report.directory().resolve() == tmp_path / "figures"
     assert (tmp_path / "figures").is_dir()
+    for folder in ("clone/lib/onestep", "clone/notebooks"):  # in a clone they leave the committed ones alone
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "clone/notebooks")
+    assert report.directory() == tmp_path / "clone/build/figures"
 
 
 def test_points_are_means_with_their_standard_errors():

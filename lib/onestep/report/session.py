@@ -10,8 +10,10 @@ saved = {}  # the figures this session has written, by name, with what each show
 
 
 def directory():
-    """Folder that figures and ledgers go to: $ONESTEP_FIGURES if set, else `figures` where the session runs."""
-    path = Path(os.environ.get("ONESTEP_FIGURES") or "figures")
+    """Folder of figures and ledgers: $ONESTEP_FIGURES, else `build/figures` of a clone, else `figures` here."""
+    here = Path.cwd()
+    clones = [folder / "build/figures" for folder in (here, *here.parents) if (folder / "lib/onestep").is_dir()]
+    path = Path(os.environ.get("ONESTEP_FIGURES") or next(iter(clones), "figures"))
     path.mkdir(parents=True, exist_ok=True)
     return path
 

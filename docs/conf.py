@@ -34,7 +34,7 @@ templates_path = ["templates"]
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False
-html_use_index = False
+html_use_index = html_domain_indices = False
 html_theme_options = {
     "top_of_page_buttons": [],
     "light_css_variables": {"color-brand-primary": "#00568a", "color-brand-content": "#0067a6"},

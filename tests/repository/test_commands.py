@@ -19,7 +19,12 @@ MAKE = [(page, line) for page, line in SHOWN if line.startswith("make ")]
 RUNNER = [(page, line) for page, line in SHOWN if re.search(r"python -m runner ", line)]
 OWN = [(page, line) for page, line in SHOWN if re.search(r"python -m onestep\b", line) and "…" not in line]
 SCRIPTS = [(page, line) for page, line in SHOWN if re.match(r"(\S*/)?python [^-]", line)]
-SMALL = {"n=1000, d=300, N=500": "n=100, d=30, N=50", "n=600, d=": "n=150, d=", "100, 10_000, 200": "20, 400, 20"}
+SMALL = {
+    "n=1000, d=300, N=500": "n=100, d=30, N=50",
+    "teacher=(0, 1, 2**-0.5)": "teacher=(0, 1)",
+    "n=600, d=": "n=150, d=",
+    "100, 10_000, 200": "20, 400, 20",
+}
 SMALL |= {"trials=1000": "trials=4", "trials=100,": "trials=2,", "N=400": "N=60"}
 
 

@@ -133,6 +133,7 @@ def glance(books, claims, large):
     rows = [row for book in books for row in book["rows"]]
     sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
     said = [f"{number} {kind}" for kind, number in counted.items() if number]
+    large = {book["notebook"]: large[book["notebook"]] for book in books if book["notebook"] in large}
     failed = {name: len(found["failing"]) for name, found in large.items() if found["failing"]}
     places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in sorted(failed))
     return "\n".join(
@@ -229,10 +230,6 @@ def large_page(project, kept):
     runs, body, edited = [], [], []
     for notebook in notebooks:
         found = kept.get(notebook.name)
-<<<<<<< HEAD
-        state = record_state(found, "code", notebook.code(_large_values(project, notebook.name)))
-=======
->>>>>>> 1e16066 (Larger sizes that fail are told beside the claims; commands and snippets of the pages are tested; set-up shows what an interpreter said)
         if not found:
             runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
             continue

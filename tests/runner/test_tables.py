@@ -44,9 +44,9 @@ def test_a_row_is_strained_by_its_distance_over_its_tolerance(book):
 def test_the_glance_counts_claims_rows_and_resolutions(book):
     book["rows"][1]["headline"] = True
     claims = "| C1 | a | b | c | verified for n ≤ 3 |\n| C2 | a | b | c | verified after correction; x |\n"
-    large = {"07_x": {"rows": 5, "failing": ["a"]}, "08_x": {"rows": 3, "failing": []}}
+    large = {"07_example": {"rows": 5, "failing": ["a"]}, "08_gone": {"rows": 3, "failing": []}}
     text = tables.glance([book], claims, large)
-    assert "At larger sizes 1 of 8 rows fail, in [07](notebooks/07_x.ipynb)" in text
+    assert "At larger sizes 1 of 5 rows fail, in [07](notebooks/07_example.ipynb)" in text
     assert "2 [claims](docs/claims.md): 1 verified after correction, 1 verified." in text
     assert "1 notebooks, 6 verdicts, 1 of them controls; 0 fail." in text
     assert "4.1 % (median), 4.1 % at most" in text

@@ -100,13 +100,21 @@ class LimitFits:
         draws share W0 and X2 with the first.   units : (len(draws), d), the direction of the spikes, of norm 1.
         """
         products = _products(self.p, draws, units, ceil(max(orders)))
-        fit = partial(_limit_fit, self.p, self.F0, self.factor, self.K)
         return np.array(
             [
-                [fit(now, now.X2 @ unit, order, *product) for order in orders]
+                self._fits(now, now.X2 @ unit, orders, *product)
                 for now, unit, *product in zip(draws, units, *products, strict=True)
             ]
         )
+
+    def _fits(self, now, z, orders, labels, own, mixed, gram):
+        """The losses of one draw; what passes over F0 is done once for all orders."""
+        columns = np.column_stack([now.y2, z[:, None] ** np.arange(1, mixed.shape[1] + 1)])  # y, z, …, z^top
+        seen = self.F0.T @ columns
+        sums = columns.T @ columns, seen, cho_solve(self.factor, seen, check_finite=False)
+        return [
+            _limit_fit(self.p, self.factor, self.K, now, order, *sums, labels, own, mixed, gram) for order in orders
+        ]
 
 
 def _moments(p, now, unit, top):
@@ -136,11 +144,27 @@ def _products(p, draws, units, top):
     return labels, own, mixed, [gram] * len(draws)
 
 
-def _limit_fit(p, F0, factor, K, now, z, order, labels, own, mixed, gram):
+def _limit_fit(p, factor, K, now, order, inner, seen, solved, labels, own, mixed, gram):
     """(training loss, test error) of the ridge fit F0 b + Z c, c unpenalised, under linear constraints on b and c.
 
-    Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
+    inner, seen, solved : AᵀA, F0ᵀA and (F0ᵀF0 + λnI)⁻¹F0ᵀA of A = [y, z, …, z^top].   Spikes of infinite strength let b
+    vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
     """
+    B, E = _constraints(p, now, order)
+    born = len(E)
+    powers = slice(1, born + 1)
+    side = np.column_stack([seen[:, powers], B])
+    behind = np.column_stack([solved[:, powers], cho_solve(factor, B, check_finite=False) if born else B])
+    schur = np.block([[inner[powers, powers], E], [E, np.zeros((born, born))]]) - side.T @ behind
+    multipliers = np.linalg.solve(schur, np.append(inner[powers, 0], np.zeros(born)) - side.T @ solved[:, 0])
+    b, c = solved[:, 0] - behind @ multipliers, multipliers[:born]
+    train = (inner[0, 0] - seen[:, 0] @ b - inner[0, powers] @ c) / p.n
+    second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
+    return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power
+
+
+def _constraints(p, now, order):
+    """B (N, k) and E (k, k) of the constraints Bᵀb + Ec = 0, k = order rounded up."""
     full, born = int(order), ceil(order)
     B, E = np.zeros((p.N, born)), np.zeros((born, born))
     B[:, :full] = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
@@ -149,12 +173,4 @@ def _limit_fit(p, F0, factor, K, now, z, order, labels, own, mixed, gram):
         hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
         hidden -= B[:, :full] @ (B[:, :full].T @ hidden)
         B[:, full], E[full, full] = hidden, -1.0
-    Z = z[:, None] ** np.arange(1, born + 1)
-    side = np.column_stack([F0.T @ Z, B])
-    solved = cho_solve(factor, np.column_stack([F0.T @ now.y2, side]), check_finite=False)
-    schur = np.block([[Z.T @ Z, E], [E, np.zeros((born, born))]]) - side.T @ solved[:, 1:]
-    multipliers = np.linalg.solve(schur, np.append(Z.T @ now.y2, np.zeros(born)) - side.T @ solved[:, 0])
-    b, c = solved[:, 0] - solved[:, 1:] @ multipliers, multipliers[:born]
-    train = now.y2 @ (now.y2 - F0 @ b - Z @ c) / p.n
-    second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
-    return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power
+    return B, E

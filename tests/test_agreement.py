@@ -27,7 +27,7 @@ def plateaus(p, orders, trials, root):
 def test_limit_features_at_the_threshold_of_spike_two(layer):
     p = BASE.replace(first_layer=layer)
     first, edge = theory.gains(p, 1), theory.boundary(p, 2)
-    runs = plateaus(p, [1, 1.5], 250, 12)
+    runs = plateaus(p, [1, 1.5], 160, 12)
     for name in ("train", "test"):
         value, error = limit(p, [getattr(run.drops, name)[:, 0] for run in runs])
         expected = getattr(edge, name) - getattr(first, name)

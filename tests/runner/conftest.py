@@ -17,7 +17,6 @@ seed = 0  # root of all random streams, ≥ 0
 """
 
 BODY = """\
-import matplotlib.pyplot as plt
 import numpy as np
 
 from onestep import report
@@ -25,6 +24,11 @@ from onestep.estimates import Estimate
 
 x = np.arange(n) * eta
 print("mean", x.mean())
+"""
+
+FIGURE = """\
+import matplotlib.pyplot as plt
+
 fig, ax = plt.subplots()
 ax.plot(x)
 report.save(fig, f"{number}_line", "A line that rises.", x=x)
@@ -47,12 +51,15 @@ class Sample:
     def __truediv__(self, name):
         return self.path / name
 
-    def write(self, number="07", extra=""):
-        """Write a notebook, with the code `extra` in the cell before its verdict; return its path."""
+    def write(self, number="07", extra="", figure=False):
+        """Write a notebook, with the code `extra` in the cell before its verdict; return its path.
+
+        A figure nearly doubles the time that the notebook takes.
+        """
         cells = [
             nbformat.v4.new_markdown_cell("# Sample", id="title"),
             nbformat.v4.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]}),
-            nbformat.v4.new_code_cell(f"number = '{number}'\n{BODY}", id="body"),
+            nbformat.v4.new_code_cell(f"number = '{number}'\n{BODY}{FIGURE if figure else ''}", id="body"),
             nbformat.v4.new_code_cell(extra, id="extra"),
             nbformat.v4.new_code_cell(VERDICT, id="verdict"),
         ]

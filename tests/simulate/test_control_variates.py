@@ -18,12 +18,12 @@ def test_their_means_are_zero(change, readout, step_samples):
         **change
     )
     found = []
-    for trial in range(6000):
+    for trial in range(3000):
         now = simulate.draw(p, simulate.key(3, trial))
         found.append(variates(p, now, now.y2[:, None]))
     found = np.array(found)
-    assert found.shape == (6000, 7)
-    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(6000))
+    assert found.shape == (3000, 7)
+    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(3000))
     assert np.all(found.std(0) > 0.05)
 
 

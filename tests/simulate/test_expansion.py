@@ -176,7 +176,7 @@ def test_sizes_of_a_real_step_count_the_growth_of_its_rows(output):
     p = Problem(600, 300, 300, activation=SINE, noise=0.5, initial_output=output)
     c, q = p.student.coefficients(2), theory.growth_ratio(p)
     got = {
-        rows: simulate.expansion.sizes(p, 4.0, 2, trials=40, rows=rows).values[:, 0] for rows in ("real", "restored")
+        rows: simulate.expansion.sizes(p, 4.0, 2, trials=20, rows=rows).values[:, 0] for rows in ("real", "restored")
     }
     for rows, grown in (("real", q), ("restored", 0.0)):
         ratio = got[rows] / [c[1] ** 2 * c[2], c[1] ** 2, c[1] ** 2 * c[2]]

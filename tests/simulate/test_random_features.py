@@ -69,8 +69,8 @@ def test_untrained_limit_without_a_penalty_has_its_closed_form():
 
 
 def test_redraws_average_over_teachers_and_their_noise():
-    one = simulate.random_features.path(NARROW, [0.05, 1.0], trials=400, seed=9)
-    many = simulate.random_features.path(NARROW, [0.05, 1.0], trials=400, seed=9, redraws=12)
+    one = simulate.random_features.path(NARROW, [0.05, 1.0], trials=200, seed=9)
+    many = simulate.random_features.path(NARROW, [0.05, 1.0], trials=200, seed=9, redraws=12)
     for name in ("test", "learned", "spurious"):
         a, b = (estimates.mean(getattr(run, name)) for run in (one, many))
         assert np.all(np.abs(a.value - b.value) < 4.5 * np.hypot(a.se, b.se)), name

@@ -44,17 +44,16 @@ def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_moments_of_z_are_variates_of_mean_zero_and_explain_the_stairs(output):
     p = P.replace(n=60, d=20, N=20, ridge=0.5, activation="tilted_sin", initial_output=output)
-    plain, more = (
-        simulate.plateaus(p, [0, 1, 1.5, 2], trials=1500, seed=4, moments=moments) for moments in (False, True)
-    )
-    np.testing.assert_array_equal(more.train, plain.train)
-    np.testing.assert_array_equal(more.variates[:, :7], plain.variates)
-    assert more.variates.shape == (1500, 7 + 3 * 2)
+    more = simulate.plateaus(p, [0, 1, 1.5, 2], trials=600, seed=4, moments=True)
+    plain = simulate.plateaus(p, [0, 1, 1.5, 2], trials=10, seed=4)
+    np.testing.assert_array_equal(more.train[:10], plain.train)
+    np.testing.assert_array_equal(more.variates[:10, :7], plain.variates)
+    assert more.variates.shape == (600, 7 + 3 * 2)
     found = more.variates[:, 7:]
-    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(1500))
+    assert np.all(np.abs(found.mean(0)) < 4.5 * found.std(0) / np.sqrt(600))
     np.testing.assert_allclose(np.var(found[:, :3], axis=0), 1 / p.n, rtol=0.4)
-    stair = plain.train[:, 1] - plain.train[:, 3]
-    assert estimates.controlled(stair, more.variates).se < 0.9 * estimates.controlled(stair, plain.variates).se
+    stair = more.train[:, 1] - more.train[:, 3]
+    assert estimates.controlled(stair, more.variates).se < 0.9 * estimates.controlled(stair, more.variates[:, :7]).se
 
 
 def test_a_spike_being_born_has_the_strength_of_its_threshold():

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
@@ -181,7 +183,7 @@ BATTERY = [
 def test_against_simulation(p):
     # 3 standard errors, 2 % and a finite-size allowance of 10/n of the loss, about twice the drift seen from n to 2n
     eta = np.concatenate([[0.0], float(p.n) ** np.array([0.1, 0.25, 0.4])])
-    found, ran = theory.every_step.fixed_point(p, eta), simulate.losses(p, eta, trials=40, seed=5, jobs=1)
+    found, ran = theory.every_step.fixed_point(p, eta), simulate.losses(p, eta, trials=24, seed=5, jobs=1)
     predicted = drops(found)
     for row, loss, sample in ((0, found.train[0], ran.train), (1, found.test[0], ran.test)):
         drop = sample[:, :1] - sample[:, 1:]
@@ -189,7 +191,7 @@ def test_against_simulation(p):
         assert np.all(np.abs(drop.mean(axis=0) - predicted[row]) < error)
 
 
-@pytest.mark.parametrize("p", [*BATTERY, Problem(1000, 300, 500, activation="tanh")])
+@pytest.mark.parametrize("p", BATTERY[1:4])
 def test_quadrature_that_was_chosen_against_one_five_times_finer(p, monkeypatch):
     eta = np.sqrt(p.n) * np.array([0.0, 0.1, 1.0])
     found = theory.losses(p, eta)
@@ -213,7 +215,7 @@ def test_learned_coefficients_against_simulation(p):
     # 4 standard errors, 2 % and a finite-size allowance of 5/n; the last step alone learns a curve
     eta = float(p.n) ** np.array([0.0, 0.25, 0.5])
     found = theory.learned(p, eta, 3)
-    ran = estimates.mean(simulate.losses(p, eta, trials=40, seed=6, jobs=1, degree=3).learned)
+    ran = estimates.mean(simulate.losses(p, eta, trials=20, seed=6, jobs=1, degree=3).learned)
     assert np.all(np.abs(ran.value - found) < 4 * ran.se + 0.02 * np.abs(found) + 5 / p.n)
     assert np.abs(found[2, 2:]).max() > 0.005 + 2 * np.abs(found[0, 2:]).max()
 
@@ -224,7 +226,7 @@ def test_an_ample_sample_and_a_wide_network_learn_the_teacher_of_their_own_kind(
 
 
 def test_readout_laws_meet_and_differ():
-    quantiles = stats.norm.ppf((np.arange(400) + 0.5) / 400)
+    quantiles = stats.norm.ppf((np.arange(100) + 0.5) / 100)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
     gaussian, many = theory.every_step.fixed_point(P2, eta), theory.losses(P2.replace(readout=quantiles), eta)
@@ -250,7 +252,7 @@ def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
     """All rests on how little the spikes differ, and on how much of that other directions show."""
     p = Problem(n, 50, N, 0.1, (0.0, 1.0, 0.4), (0.0, 1.0), readout=[1.0], step_samples=500)
     eta = 1.2 * np.sqrt(N)
-    ran = simulate.losses(p, eta, trials=300, seed=3, jobs=2).mean
+    ran = simulate.losses(p, eta, trials=100, seed=3, jobs=1).mean
     found = theory.losses(p, eta)
     for loss, told in ((ran.train, found.train), (ran.test, found.test)):
         assert abs(loss.value / told - 1) < 0.03 + 3 * loss.se / told  # 9 % and 99.9 % if all that is shown counted
@@ -294,9 +296,10 @@ def test_bad_input_is_named(changes, message):
 
 def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.fixed_point.solver, "_QUADRATURE", 1e-16)
+    monkeypatch.setattr(theory.fixed_point.solver, "_ORDERS", (12, 18))
     with pytest.raises(ArithmeticError, match="quadrature nodes"):
         theory.every_step.fixed_point(P1, 5.0)
-    monkeypatch.setattr(theory.fixed_point.solver, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(theory.fixed_point.solver, "iterate", partial(theory.fixed_point.solver.iterate, limit=2))
     with pytest.raises(ArithmeticError, match="did not converge"):
         theory.fixed_point.family(P1).evaluate(0.0)
 

@@ -107,7 +107,7 @@ def test_gap_of_the_gradient_follows_its_prediction():
 def test_the_bulk_of_weights_ends_where_correlated_noise_says(output):
     p = Problem(600, 600, 300, noise=1.0, initial_output=output)
     eta = np.array([15.0, 30.0])
-    run = simulate.spectra.weights(p, eta, trials=40, seed=8)
+    run = simulate.spectra.weights(p, eta, trials=20, seed=8)
     measured = estimates.controlled(run.second, run.variates)
     predicted = np.array([theory.spectra.weights(p, step, step_noise="correlated").largest for step in eta])
     plain = np.array([theory.spectra.weights(p, step).largest for step in eta])
@@ -181,7 +181,7 @@ def test_spikes_of_features_with_the_full_output_against_simulation(layer):
     eta = p.n ** np.array([0.38, 0.44])
     found = theory.spectra.feature_spikes(p, eta, 2)
     plain = theory.spectra.feature_spikes(p.replace(initial_output="negligible"), eta, 2)
-    run = simulate.spectra.features(p, eta, 1, order=2, trials=40, seed=12)
+    run = simulate.spectra.features(p, eta, 1, order=2, trials=16, seed=12)
     value, overlap = estimates.controlled(run.values, run.variates), estimates.mean(run.overlap)
     assert np.all(np.abs(value.value - found.value[:, :1]) < 4 * value.se + 0.015 * found.value[:, :1])
     assert np.all(value.value - 4 * value.se > plain.value[:, :1])

@@ -22,7 +22,7 @@ export MALLOC_ARENA_MAX = 1
 help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=14] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
-	@echo "make unit        the unit tests of the library alone, a minute and a half"
+	@echo "make unit        the unit tests of the library alone, about a minute"
 	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=14]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library and write benchmarks/README.md, some minutes on an idle machine"

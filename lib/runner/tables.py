@@ -72,12 +72,14 @@ def results_table(books):
         row, book = max(((row, book) for book in about for row in measured(book)), key=lambda pair: strain(pair[0]))
         verdict = "" if row["passed"] else f" **{row['verdict']}**"
         links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
-        claim = f"{about[0]['claim']} ({about[0]['source'].split(';')[0]}) {links}"
+        source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
+        claim = f"{about[0]['claim']}{source} {links}"
         quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
-        numbers = [cell.replace(" ± ", "±").replace(" %", "%") for cell in (row["measured"], resolution(row))]
-        body.append([claim, quantity, row["claimed"], numbers[0] + verdict, numbers[1], control_of(row, book)])
+        body.append(
+            [claim, quantity, row["claimed"], row["measured"] + verdict, resolution(row), control_of(row, book)]
+        )
     head = ["claim, source, notebooks", "row closest to failing", "predicted", "measured ± s.e.", "resolution"]
-    return markdown_table([*head, "rejected control"], body)
+    return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table([*head, "rejected control"], body))  # bars are no words
 
 
 def by_claim(books):

@@ -25,8 +25,8 @@ def test_the_results_table_shows_of_each_claim_the_row_closest_to_failing(book):
     assert "row 3" in tables.results_table([book])  # it alone has a control
     lines = tables.results_table([book, book | {"notebook": "08_more"}]).splitlines()
     assert len(lines) == 3  # one claim
-    assert "[07](notebooks/07_example.ipynb) [08](notebooks/08_more.ipynb) | row 3 | 1.000" in lines[2]
-    assert lines[2].endswith("| \\|broken\\| |")
+    assert "[07](notebooks/07_example.ipynb) [08](notebooks/08_more.ipynb)|row 3|1.000|" in lines[2]
+    assert lines[2].endswith("|\\|broken\\||")
     rows[4]["passed"], rows[4]["verdict"] = False, "FAILS"
     assert "**FAILS**" in tables.results_table([book])
     other = book | {"claim": "C2, B9: another"}

@@ -12,6 +12,8 @@ _ROOM = re.compile(r"(?m)^(\w[\w/, ]*?)/?  +(\S.*(?:\n {6,}\S.*)*)")
 
 _ITEM = re.compile(r"(?m)^(\S[^:\n]*?) : (.*(?:\n {4,}.*)*)")  # "name : what it is", which napoleon takes for a type
 
+_RAISED = re.compile(r"(?s)(?<=\nRaises\n------\n).*?(?=\n\n|\Z)")
+
 
 def pages(package):
     """Markdown by name: "index" for the package at this path, and a page for each package inside."""
@@ -44,6 +46,7 @@ def prepared(app, what, name, obj, options, lines):
     """Change a docstring's lines into reStructuredText; a function's first line says what users call it by."""
     text = "\n".join(lines)
     text = _ROOM.sub(r"\n\1\n      \2\n", text) if what == "module" else _ITEM.sub(r"\n\1\n    \2\n", text)
+    text = _RAISED.sub(lambda m: re.sub(r"(?m)^(\w+Error) ", r"\1\n    ", m[0]), text)
     package, local = getattr(obj, "__module__", "").rpartition(".")[0], name.rpartition(".")[2]
     if what in ("function", "class") and getattr(sys.modules.get(package), local, None) is obj:
         text = f"Called as `{package}.{local}`.\n\n{text}"

@@ -51,6 +51,9 @@ const siteTest = (() => {
     for (const element of all("td.verdict, article img, article p, article h1, article h2, article h3")) {
       if (visible(element) && outside(element)) wrong.push(`outside the screen: ${words(element)}`);
     }
+    for (const code of all("article .input pre")) {
+      if (innerWidth >= 1280 && code.scrollWidth > code.clientWidth + 1) wrong.push(`code is cut: ${words(code)}`);
+    }
     for (const formula of all("div.math")) {
       const cut = formula.scrollWidth > formula.clientWidth + 1 && getComputedStyle(formula).overflowX !== "auto";
       if (visible(formula) && cut) wrong.push(`a formula is cut: ${words(formula)}`);

@@ -111,6 +111,9 @@ def test_docstrings_become_restructured_text():
     lines = "Solve x_1 | y_.\n\n    x = `a`*2\n\nParameters\n----------\nx, y : two|numbers\n    a_".split("\n")
     reference.prepared(None, "function", "a.f", None, None, lines)
     text = "\n".join(lines)
+    raises = ["", "Raises", "------", "ValueError for bad x."]
+    reference.prepared(None, "function", "a.f", None, None, raises)
+    assert raises[-2:] == ["ValueError", "    for bad x."]
     assert "Solve x_1 \\| y\\_.\n\n::\n\n    x = `a`*2\n" in text
     assert "\nx, y\n    two\\|numbers\n    a\\_" in text
 

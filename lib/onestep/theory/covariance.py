@@ -231,7 +231,8 @@ def _response(p, s, nu):
         inverse = inverse - step
         if abs(step) < 1e-15 * abs(inverse):
             break
-    return inverse / (inverse + strength / p.psi * s), p.phi / p.psi * (1 - nu / inverse)
+    T = inverse / (inverse + strength / p.psi * s)
+    return T, p.phi / p.psi * (p.student.tail + strength * np.mean(s * T)) / inverse  # 1 - ν/inverse, not cancelled
 
 
 def _spectrum(values):

@@ -58,7 +58,13 @@ class Estimate:
         return Estimate(self.value[at], se[at], dof[at])
 
     def reach(self, level):
-        """Half the width of the two-sided Student interval that misses the truth with probability `level`."""
+        """Half the width of the two-sided Student interval that misses the truth with probability `level`.
+
+        Parameters
+        ----------
+        level : float
+            In (0, 1).
+        """
         return -special.stdtrit(self.dof, level / 2) * self.se  # scipy.stats takes half a second to import
 
 
@@ -71,7 +77,15 @@ def _satterthwaite(parts, dofs):
 def mean(samples) -> Estimate:
     """Mean over replicates, the first axis, with the standard error from their spread.
 
-    samples : (trials, ...), trials >= 2.   Raises ValueError for fewer, or for numbers that are not finite.
+    Parameters
+    ----------
+    samples : array, (trials, ...)
+        Trials >= 2.
+
+    Raises
+    ------
+    ValueError
+        For fewer, or for numbers that are not finite.
     """
     samples = np.asarray(samples)
     if samples.ndim == 0 or len(samples) < 2 or samples.dtype.kind not in "iufb" or not np.isfinite(samples).all():
@@ -84,9 +98,14 @@ def mean(samples) -> Estimate:
 def controlled(samples, controls) -> Estimate:
     """Mean over replicates with the part that `controls` explain regressed out (control variates).
 
-    samples : (trials, ...).   controls : (trials, k), each of known mean, which has been subtracted; k < trials - 1.
     The mean is that of `samples` up to a bias of order k/trials² (Lavenberg & Welch 1981); its standard error is that
     of what the controls do not explain.
+
+    Parameters
+    ----------
+    samples : array, (trials, ...)
+    controls : array, (trials, k)
+        Each of known mean, which has been subtracted; k < trials - 1.
     """
     samples, controls = np.asarray(samples, float), np.asarray(controls, float)
     trials, count = controls.shape
@@ -105,9 +124,17 @@ def controlled(samples, controls) -> Estimate:
 def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     """The limit n → ∞ of independent estimates at several n whose bias is a sum of n^-p over `powers`.
 
-    sizes : (k,) values of n, increasing.   parts : k Estimates of one shape, k > len(powers).
     Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
     the standard error (Birge's ratio).
+
+    Parameters
+    ----------
+    sizes : array, (k,)
+        Values of n, increasing.
+    parts
+        k Estimates of one shape, k > len(powers).
+    powers : sequence of float
+        Powers of 1/n in the bias.
     """
     sizes = _grid(sizes)
     if len(parts) != len(sizes) or len(sizes) <= len(powers):
@@ -136,7 +163,18 @@ def _weighted(design, value, error, dof):
 def crossing(x, y, level):
     """Where a curve first rises through `level`, interpolated linearly in log x.
 
-    x : (k,) increasing, > 0.   y : (k,).   Raises ValueError for a curve that does not cross.
+    Parameters
+    ----------
+    x : array, (k,)
+        Increasing, > 0.
+    y : array, (k,)
+    level : float
+        Height at which the curve is cut.
+
+    Raises
+    ------
+    ValueError
+        For a curve that does not cross.
     """
     x, y = _grid(x), np.asarray(y, float)
     k = int(np.argmax(y >= level))
@@ -148,7 +186,19 @@ def crossing(x, y, level):
 def mean_crossing(x, samples, level) -> Estimate:
     """Log of the crossing of the mean curve, with the jackknife's standard error over trials.
 
-    x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   Raises ValueError as `crossing`.
+    Parameters
+    ----------
+    x : array, (k,)
+        Increasing, > 0.
+    samples : array, (trials, k)
+        Trials >= 2.
+    level : float
+        Height of the curve.
+
+    Raises
+    ------
+    ValueError
+        As `crossing`.
     """
     return _jackknife(lambda curve: crossing(x, curve, level), samples)
 
@@ -156,9 +206,20 @@ def mean_crossing(x, samples, level) -> Estimate:
 def crossings(x, excess):
     """Numbers, one a trial, whose mean is the log of where the mean curve rises through zero: for control variates.
 
-    x : (2,) about where it does, increasing, > 0.   excess : (trials, 2), each trial's curve over its level there.
     The curve is taken as straight in log x, also as far again beyond the two places, and the crossing as linear in the
-    trials' deviations from their mean. Raises ValueError if the mean curve does not rise there, or crosses elsewhere.
+    trials' deviations from their mean.
+
+    Parameters
+    ----------
+    x : array, (2,)
+        About where it does, increasing, > 0.
+    excess : array, (trials, 2)
+        Each trial's curve over its level there.
+
+    Raises
+    ------
+    ValueError
+        If the mean curve does not rise there, or crosses elsewhere.
     """
     (low, high), excess = np.log(_grid(x)), np.asarray(excess, float)
     start, end = excess.mean(0)
@@ -171,7 +232,19 @@ def crossings(x, excess):
 def minimum(x, y, *, degree=3):
     """Where a curve is least: the minimum of the polynomial in log x that fits it best.
 
-    x : (k,) increasing, > 0.   y : (k,), k > degree.   Raises ValueError for a fit without a minimum between the ends.
+    Parameters
+    ----------
+    x : array, (k,)
+        Increasing, > 0.
+    y : array, (k,)
+        k > degree.
+    degree : int
+        Degree of the polynomial.
+
+    Raises
+    ------
+    ValueError
+        For a fit without a minimum between the ends.
     """
     x = _grid(x)
     if len(x) <= degree:
@@ -190,7 +263,14 @@ def minimum(x, y, *, degree=3):
 def mean_minimum(x, samples, *, degree=3) -> Estimate:
     """Log of where the mean curve is least, with the jackknife's standard error over trials.
 
-    x : (k,) increasing, > 0.   samples : (trials, k), trials >= 2.   degree, errors : as for `minimum`.
+    Parameters
+    ----------
+    x : array, (k,)
+        Increasing, > 0.
+    samples : array, (trials, k)
+        Trials >= 2.
+    degree : int
+        As in `minimum`, and so are the errors.
     """
     return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
 
@@ -207,8 +287,13 @@ def _jackknife(place, samples):
 def power_law(x, log_y) -> Estimate:
     """Exponent p of y ~ x^p, by least squares weighted with the errors of log y.
 
-    x : (k,), k >= 2, increasing, > 0.   log_y : Estimate of k independent values, errors > 0. With k > 2, scatter
-    beyond the errors widens the standard error (Birge's ratio).
+    Parameters
+    ----------
+    x : array, (k,)
+        k >= 2, increasing, > 0.
+    log_y
+        Estimate of k independent values, errors > 0. With k > 2, scatter beyond the errors widens the standard error
+        (Birge's ratio).
     """
     x = _grid(x)
     value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
@@ -221,9 +306,15 @@ def power_law(x, log_y) -> Estimate:
 def exponent(x, samples) -> Estimate:
     """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law` through their geometric means.
 
-    x : (k,) increasing, > 0.   samples : k arrays of positive numbers, at least two in each.
     The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
     the largest.
+
+    Parameters
+    ----------
+    x : array, (k,)
+        Increasing, > 0.
+    samples
+        k arrays of positive numbers, at least two in each.
     """
     x, samples = _grid(x), [np.asarray(y, float) for y in samples]
     counts = np.array([len(y) for y in samples])
@@ -238,7 +329,10 @@ def exponent(x, samples) -> Estimate:
 def end_ratio(x, samples) -> Estimate:
     """y at the last x over y at the first, by a power law through all: `exponent` as a ratio.
 
-    x, samples : as in `exponent`.
+    Parameters
+    ----------
+    x, samples
+        As in `exponent`.
     """
     fit, span = exponent(x, samples), float(np.log(x[-1] / x[0]))
     ratio = float(np.exp(span * fit.value))

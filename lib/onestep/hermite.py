@@ -67,7 +67,13 @@ class Function:
         return self.f(z)
 
     def derivative(self, z):
-        """f'(z); at a kink, one of the one-sided derivatives or their mean."""
+        """f'(z); at a kink, one of the one-sided derivatives or their mean.
+
+        Parameters
+        ----------
+        z : array
+            Arguments.
+        """
         if self.slope is not None:
             return self.slope(z)
         h = 1e-4
@@ -76,12 +82,27 @@ class Function:
     def nodes(self, mu=0.0, s=1.0):
         """Nodes and weights of E over g ~ N(0, 1), split where mu + s g meets a kink.
 
-        mu, s : arrays that broadcast to some shape. Returns g, weights, each of shape (..., M), or (M,) without kinks.
+        Parameters
+        ----------
+        mu, s : float or array
+            Mean and standard deviation of the argument, which broadcast to some shape.
+
+        Returns
+        -------
+        g, weights : array, (..., M), or (M,) without kinks
         """
         return _rule(self.kinks, mu, s)
 
     def moments(self, mu=0.0, s=1.0):
-        """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0."""
+        """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0.
+
+        Parameters
+        ----------
+        mu : float or array
+            Mean of the argument.
+        s : float or array
+            Its standard deviation.
+        """
         mu, s = np.broadcast_arrays(np.asarray(mu, float), np.asarray(s, float))
         g, w = self.nodes(mu, s)
         values = self.f(mu[..., None] + s[..., None] * g)
@@ -91,6 +112,13 @@ class Function:
         """E f(scale·g) h_k(g), k = 0..order, with h_k = H_k/√k!; shape (*scale.shape, order + 1).
 
         At scale 1 these are √k! c_k. Accurate to 1e-12 for order <= 200.
+
+        Parameters
+        ----------
+        order : int
+            >= 0.
+        scale : float or array
+            Standard deviation of the argument.
         """
         whole("order", order, 0)
         scale = np.asarray(scale, float)
@@ -101,7 +129,13 @@ class Function:
         return np.moveaxis((weighted * _hermite_functions(g, order)).sum(-1), 0, -1)
 
     def coefficients(self, order):
-        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding."""
+        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding.
+
+        Parameters
+        ----------
+        order : int
+            >= 0.
+        """
         scaled = self.normalized(order)
         scaled[np.abs(scaled) < 1e-13 * sqrt(self.second_moment)] = 0.0
         return scaled / np.sqrt(special.factorial(np.arange(order + 1)))
@@ -302,7 +336,17 @@ NAMED = {
 def function(spec, argument="activation"):
     """The `Function` meant by a name, a sequence of Hermite coefficients c_0, c_1, …, a callable, or a Function.
 
-    Raises ValueError naming `argument` when the specification is none of these.
+    Parameters
+    ----------
+    spec : str, sequence, callable or Function
+        As for `Problem`.
+    argument : str
+        Name that an error gives it.
+
+    Raises
+    ------
+    ValueError
+        Naming `argument` when the specification is none of these.
     """
     if isinstance(spec, Function):
         return spec
@@ -318,7 +362,15 @@ def function(spec, argument="activation"):
 
 
 def shifted(spec, by):
-    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa."""
+    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa.
+
+    Parameters
+    ----------
+    spec : str, sequence, callable or Function
+        As for `Problem`.
+    by : float
+        Constant that is subtracted.
+    """
     f = function(spec)
     moved = Function(lambda z: f(z + by), kinks=[k - by for k in f.kinks])
     mean = moved.mean

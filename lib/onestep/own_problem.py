@@ -136,6 +136,11 @@ class Study:
         """Write study.txt, study.png and study.npz (the numbers) into a folder, made if need be.
 
         Raises ValueError when it cannot be written to.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Where the files go.
         """
         numbers = {"eta": self.eta, "curve_eta": self.curve_eta, "best_eta": self.best_step.eta}
         numbers |= {"best_ridge": self.best_ridge.ridge, "spikes": [len(sizes) for sizes in self.spikes]}

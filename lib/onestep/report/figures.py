@@ -106,7 +106,17 @@ def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
 
 
 def points(ax, x, estimate, **style):
-    """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled."""
+    """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x : array, (k,)
+        Where they stand.
+    estimate : Estimate, list of Estimate or array, (trials, k)
+    **style
+        Passed on to `Axes.errorbar`.
+    """
     parts = _parts(estimate)
     value, se = parts if parts else (mean(estimate).value, mean(estimate).se)
     ax.errorbar(x, value, se, **({"fmt": "o", "color": "black"} | style))
@@ -132,7 +142,16 @@ def _numbers(arrays):
 
 
 def log_ticks(ax, x=None, *, y=None):
-    """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given."""
+    """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x : sequence of float, optional
+        Ticks of the horizontal axis.
+    y : sequence of float, optional
+        Ticks of the vertical axis.
+    """
     for name, values in (("x", x), ("y", y)):
         if values is not None:
             ax.set(**{f"{name}scale": "log"})

@@ -54,25 +54,72 @@ class Verdicts:
         self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
     def agrees(self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, control=()):
-        """|measured − claimed| ≤ t·s.e. + allowance."""
+        """|measured − claimed| ≤ t·s.e. + allowance.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the row.
+        claimed : float
+            The claimed value.
+        measured : Estimate or array, (trials,)
+            The measurement.
+        allowance : float
+            Finite-size allowance in the quantity's units, at most `CAP` of the effect.
+        scale : float, optional
+            The effect; the claimed value unless stated.
+        headline : bool
+            Whether the README shows the row.
+        control : tuple or list of tuple
+            Pairs (name, wrong), each of which the row must reject.
+        """
         self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
         self._controls(quantity, control)
 
     def at_most(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
-        """measured + t·s.e. ≤ bound: the noise counts against the claim."""
+        """measured + t·s.e. ≤ bound: the noise counts against the claim.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the row.
+        bound : float
+            What the measurement is held to.
+        measured, scale, headline, control
+            As in `agrees`.
+        """
         self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
     def at_least(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
-        """measured − t·s.e. ≥ bound: the noise counts against the claim."""
+        """measured − t·s.e. ≥ bound: the noise counts against the claim.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the row.
+        bound : float
+            What the measurement is held to.
+        measured, scale, headline, control
+            As in `agrees`.
+        """
         self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
     def succeeds(self, quantity, rate, successes, *, headline=False, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
-        successes : (trials,), True or False.   rate : in (0, 1).   In a control, `wrong` is the successes of a broken
-        experiment: Clopper and Pearson's upper bound must lie below `rate`.
+        Parameters
+        ----------
+        quantity : str
+            Name of the row.
+        rate
+            In (0, 1). In a control, `wrong` is the successes of a broken experiment: Clopper and Pearson's upper bound
+            must lie below `rate`.
+        successes : array, (trials,)
+            True or False.
+        headline, control
+            As in `agrees`.
         """
         rate = _finite(quantity, "rate", rate)
         row, lower, _ = _binomial(rate, successes)
@@ -82,7 +129,21 @@ class Verdicts:
             self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
 
     def consistent(self, quantity, claimed, computed, tolerance, *, headline=False, control=()):
-        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
+        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline.
+
+        Parameters
+        ----------
+        quantity : str
+            Name of the row.
+        claimed : float
+            The claimed value.
+        computed : float
+            What another formula gives.
+        tolerance : float
+            > 0.
+        headline, control
+            As in `agrees`.
+        """
         if headline:
             raise ValueError(f"{quantity}: an identity is no measurement and cannot be a headline")
         if not tolerance > 0:
@@ -193,26 +254,54 @@ class Verdicts:
 
 
 def markdown_table(head, body):
-    """A Markdown table; bars inside cells are escaped."""
+    """A Markdown table; bars inside cells are escaped.
+
+    Parameters
+    ----------
+    head : list of str
+        Names of the columns.
+    body : list of list
+        Its lines.
+    """
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def table(head, body):
-    """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates."""
+    """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates.
+
+    Parameters
+    ----------
+    head : list of str
+        Names of the columns.
+    body : list of list
+        Cells: texts, whole numbers, numbers (four digits) or Estimates.
+    """
     body = [[cell if isinstance(cell, str) else shown(cell) for cell in line] for line in body]
     session.show({"text/plain": plain_table([head, *body]), "text/markdown": markdown_table(head, body)})
 
 
 def plain_table(lines):
-    """Lines of texts as a table for a terminal, its columns aligned."""
+    """Lines of texts as a table for a terminal, its columns aligned.
+
+    Parameters
+    ----------
+    lines : list of list of str
+        The head first.
+    """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
 
 
 def describe(row):
-    """One verdict row as a sentence for an error message or a terminal."""
+    """One verdict row as a sentence for an error message or a terminal.
+
+    Parameters
+    ----------
+    row : dict
+        A row of the ledger.
+    """
     text = f"{label(row)}: claimed {row['claimed']}, measured {row['measured']}, tolerance {row['tolerance']}"
     if "values" in row:
         values = row["values"]
@@ -222,14 +311,26 @@ def describe(row):
 
 
 def shown(number):
-    """A number as text, an Estimate with its standard error."""
+    """A number as text, an Estimate with its standard error.
+
+    Parameters
+    ----------
+    number : float or Estimate
+    """
     if not isinstance(number, Estimate):
         return digits(number)
     return digits(number.value) + (f" ± {digits(number.se, 2)}" if number.se > 0 else "")
 
 
 def digits(x, significant=4):
-    """A number as text with a fixed count of significant digits; whole numbers given as integers stay whole."""
+    """A number as text with a fixed count of significant digits; whole numbers given as integers stay whole.
+
+    Parameters
+    ----------
+    x : float
+    significant : int
+        Digits.
+    """
     if isinstance(x, int | np.integer):
         return str(x)
     if x == 0:
@@ -246,14 +347,26 @@ def percent(resolution):
 
 
 def cells(rows):
-    """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own."""
+    """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the ledger.
+    """
     return [
         [label(row), row["claimed"], row["measured"], row["tolerance"], resolution(row), row["verdict"]] for row in rows
     ]
 
 
 def folded(rows):
-    """Head and lines of the table of `rows`: the controls given with a row stand in a last column beside it."""
+    """Head and lines of the table of `rows`: the controls given with a row stand in a last column beside it.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Rows of the ledger.
+    """
     given = {}
     for row in rows:
         if "of" in row:
@@ -272,12 +385,24 @@ def _outcome(row):
 
 
 def resolution(row):
-    """A row's resolution as tables show it."""
+    """A row's resolution as tables show it.
+
+    Parameters
+    ----------
+    row : dict
+        A row of the ledger.
+    """
     return "" if row["control"] else percent(row["resolution"])
 
 
 def label(row):
-    """A row's name as tables show it."""
+    """A row's name as tables show it.
+
+    Parameters
+    ----------
+    row : dict
+        A row of the ledger.
+    """
     return f"control: {row['quantity']}" if row["control"] else row["quantity"]
 
 

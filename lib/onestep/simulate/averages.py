@@ -24,7 +24,12 @@ _TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 
 def gram(student: Function, products):
     """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the inner products w_iᵀw_j.
 
-    products : (N, N), of which the upper triangle is read; overwritten with K and returned.
+    Parameters
+    ----------
+    student : hermite.Function
+        The activation σ.
+    products : array, (N, N)
+        Of which the upper triangle is read; overwritten with K and returned.
     """
     norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
     if isinstance(student, ShiftedReLU):

@@ -39,7 +39,14 @@ class Rows:
         return self.X.shape[1]
 
     def samples(self, rng, sizes):
-        """Disjoint samples of the given sizes: a list of (X (size, d), y (size,) or None)."""
+        """Disjoint samples of the given sizes: a list of (X (size, d), y (size,) or None).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        sizes : sequence of int
+            Rows of each sample.
+        """
         if sum(sizes) > len(self.X):
             asked = " + ".join(map(str, sizes))
             raise ValueError(f"X has {len(self.X)} rows, but {asked} = {sum(sizes)} are needed for step, fit and test")
@@ -63,7 +70,14 @@ class Sampler:
             raise ValueError(f"draw = {self.draw!r}: must be a function of a generator and a size")
 
     def samples(self, rng, sizes):
-        """Independent samples of the given sizes: a list of (X (size, d), y (size,) or None)."""
+        """Independent samples of the given sizes: a list of (X (size, d), y (size,) or None).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+        sizes : sequence of int
+            Rows of each sample.
+        """
         return [self._sample(rng, size) for size in sizes]
 
     def _sample(self, rng, size):
@@ -154,9 +168,21 @@ class Departures:
 
 
 def departures(X, y=None, *, seed=0) -> Departures:
-    """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.   seed : of the random directions.
+    """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.
 
-    Raises ValueError for labels that are constant, of another length or no numbers.
+    Parameters
+    ----------
+    X : array, (m, d)
+        Inputs.
+    y : array, (m,), optional
+        Labels.
+    seed
+        Of the random directions.
+
+    Raises
+    ------
+    ValueError
+        For labels that are constant, of another length or no numbers.
     """
     X = _numbers("X", X, 2)
     m, d = X.shape
@@ -190,6 +216,15 @@ def beyond(X, y=None, *, seed=0) -> dict:
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
     more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis .1, a mean
     label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm.
+
+    Parameters
+    ----------
+    X : array, (m, d)
+        Inputs.
+    y : array, (m,), optional
+        Labels.
+    seed : int
+        Root of the random numbers.
     """
     found = departures(X, y, seed=seed)
     m, d = np.shape(X)
@@ -210,7 +245,10 @@ def beyond(X, y=None, *, seed=0) -> dict:
 def examine(data) -> bool:
     """Whether own inputs bring their own labels; warns `BeyondTheory` of what is `beyond` in them.
 
-    data : `Rows`, all of which are looked at, or a `Sampler`, of which a thousand rows are (4d, if more).
+    Parameters
+    ----------
+    data
+        `Rows`, all of which are looked at, or a `Sampler`, of which a thousand rows are (4d, if more).
     """
     if isinstance(data, Rows):
         X, y = data.X, data.y
@@ -230,9 +268,17 @@ def examine(data) -> bool:
 def whitened(X, reference, *, keep=None):
     """X (m, d) as linear functions of it whose mean is 0 and covariance I on `reference` (k, d), k > d; (m, keep).
 
-    keep : number of the reference's leading principal components, from 1 to d; when None all are taken and turned back,
-        so that the result lies as close to X as white rows can. What has no variance cannot be whitened.
     Whitening with an independent sample keeps rows of X independent of each other; their covariance is I up to d/k.
+
+    Parameters
+    ----------
+    X : array, (m, d)
+        Rows to be mapped.
+    reference : array, (k, d)
+        Rows that set the map, k > d.
+    keep
+        Number of the reference's leading principal components, from 1 to d; when None all are taken and turned back, so
+        that the result lies as close to X as white rows can. What has no variance cannot be whitened.
     """
     X, reference = _numbers("X", X, 2), _numbers("reference", reference, 2)
     d = reference.shape[1]

@@ -41,11 +41,20 @@ class Draw:
 def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0, a and the sample sizes as p says.
 
-    data : own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
-    test_size : rows of a third sample; no such sample when None.
+    Parameters
+    ----------
+    p : Problem
+    rng : numpy.random.Generator
+    data
+        Own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
+    test_size
+        Rows of a third sample; no such sample when None.
 
-    Raises ValueError for a bad argument, for data with another number of columns than p.d or with too few rows, and
-    when the memory needed is not there (checked before anything is drawn).
+    Raises
+    ------
+    ValueError
+        For a bad argument, for data with another number of columns than p.d or with too few rows, and when the memory
+        needed is not there (checked before anything is drawn).
     """
     values = as_problem(p).readout_values
     sizes = [p.first_samples, p.n]
@@ -72,7 +81,15 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
 
 
 def redraw(p: Problem, draw: Draw, rng) -> Draw:
-    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a (Gaussian), the first sample, ỹ."""
+    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a (Gaussian), the first sample, ỹ.
+
+    Parameters
+    ----------
+    p : Problem
+    draw : Draw
+        One replicate.
+    rng : numpy.random.Generator
+    """
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)
     a = rng.standard_normal(p.N) / np.sqrt(p.N)
@@ -81,7 +98,17 @@ def redraw(p: Problem, draw: Draw, rng) -> Draw:
 
 
 def sample(p: Problem, beta_star, rng, *, size=None):
-    """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
+    """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n.
+
+    Parameters
+    ----------
+    p : Problem
+    beta_star : array, (d,)
+        Teacher direction β⋆.
+    rng : numpy.random.Generator
+    size : int, optional
+        Number of rows; p.n when None.
+    """
     X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))
     return X, _labels(p, beta_star, rng, X)
 
@@ -91,7 +118,14 @@ def _labels(p, beta_star, rng, X):
 
 
 def residual(p: Problem, draw: Draw):
-    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
+    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,).
+
+    Parameters
+    ----------
+    p : Problem
+    draw : Draw
+        One replicate.
+    """
     if p.initial_output == "negligible":
         return draw.y
     return _residual(p, draw, draw.X @ draw.W0.T)
@@ -104,13 +138,29 @@ def _residual(p, draw, pre):
 
 
 def direction(p: Problem, draw: Draw, *, of="residual"):
-    """β = Xᵀr/n (d,) with r the residual that the gradient sees, or, of="labels", Xᵀy/n whatever the initial output."""
+    """β = Xᵀr/n (d,) with r the residual that the gradient sees, or, of="labels", Xᵀy/n whatever the initial output.
+
+    Parameters
+    ----------
+    p : Problem
+    draw : Draw
+        One replicate.
+    of : str
+        "residual", or "labels" for Xᵀy/n whatever the initial output.
+    """
     choice("of", of, DIRECTIONS)
     return draw.X.T @ (residual(p, draw) if of == "residual" else draw.y) / len(draw.X)
 
 
 def gradient(p: Problem, draw: Draw):
-    """G = -∇_W (1/2n)‖y - f(X)‖² at (W0, a): rows a_i Xᵀ(r ∘ σ'(Xw_i))/n; shape (N, d). The step is W = W0 + ηG."""
+    """G = -∇_W (1/2n)‖y - f(X)‖² at (W0, a): rows a_i Xᵀ(r ∘ σ'(Xw_i))/n; shape (N, d). The step is W = W0 + ηG.
+
+    Parameters
+    ----------
+    p : Problem
+    draw : Draw
+        One replicate.
+    """
     pre = draw.X @ draw.W0.T
     r = _residual(p, draw, pre)
     for rows in blocks(pre.shape):
@@ -123,7 +173,17 @@ def gradient(p: Problem, draw: Draw):
 def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
     """The first layer after a step of size eta along G = c_1 a βᵀ + E; shape (N, d).
 
-    rows : "real" for W0 + ηG;  "rank one" for W0 + c_1 η a βᵀ;  "restored" for the real step with the rows of W0 + ηE
+    Parameters
+    ----------
+    p : Problem
+    draw : Draw
+        One replicate.
+    G : array, (N, d)
+        The gradient.
+    eta : float
+        Step size.
+    rows
+        "real" for W0 + ηG; "rank one" for W0 + c_1 η a βᵀ; "restored" for the real step with the rows of W0 + ηE
         brought back to their lengths in W0 before c_1 η a βᵀ is added: what the step does but for growing rows.
     """
     choice("rows", rows, ROWS)
@@ -138,7 +198,20 @@ def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
 
 
 def features(p: Problem, base, move, eta, *, out=None):
-    """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N)."""
+    """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N).
+
+    Parameters
+    ----------
+    p : Problem
+    base : array, (n, N)
+        X̃W0ᵀ.
+    move : array, (n, N)
+        X̃Gᵀ.
+    eta : float
+        Step size.
+    out : array, (n, N), optional
+        Where the result goes.
+    """
     out = np.empty_like(base) if out is None else out
     for rows in blocks(base.shape):
         pre = move[rows] * eta
@@ -150,8 +223,13 @@ def features(p: Problem, base, move, eta, *, out=None):
 def ridge(F, y, penalty):
     """(â, L_tr): minimiser and minimum of ‖y - Fa‖²/n + penalty‖a‖²; primal or dual, whichever is smaller.
 
-    F : (n, N).  y : (n,), or (n, k) for k label vectors at once: â is (N,) or (N, k), L_tr a number or (k,).
-    penalty : λ > 0.
+    Parameters
+    ----------
+    F : array, (n, N)
+    y : array, (n,)
+        Or (n, k) for k label vectors at once: â is (N,) or (N, k), L_tr a number or (k,).
+    penalty
+        λ > 0.
     """
     n, N = F.shape
     a = gram_solve(F, F.T @ y, penalty * n) if N <= n else gram_solve(F.T, y, penalty * n)
@@ -165,6 +243,15 @@ def ridge_with_intercept(F, y, penalty):
     """(â, b̂, L_tr): minimiser and minimum of ‖y - Fa - b‖²/n + penalty‖a‖², the constant b free of charge.
 
     Arguments as in `ridge`; b̂ is a number or (k,).
+
+    Parameters
+    ----------
+    F : array, (n, N)
+        Features.
+    y : array, (n,)
+        Labels.
+    penalty : float
+        λ > 0.
     """
     middle, level = F.mean(axis=0), y.mean(axis=0)
     a, loss = ridge(F - middle, y - level, penalty)
@@ -175,6 +262,15 @@ def leave_one_out(F, y, penalty):
     """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
 
     h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ. Arguments as in `ridge`.
+
+    Parameters
+    ----------
+    F : array, (n, N)
+        Features.
+    y : array, (n,)
+        Labels.
+    penalty : float
+        λ > 0.
     """
     factor = gram_factor(F, penalty * len(y))
     hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))

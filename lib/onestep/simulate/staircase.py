@@ -97,7 +97,16 @@ class LimitFits:
     def losses(self, draws, units, orders):
         """(training loss, test error) of each draw at each order, (len(draws), len(orders), 2).
 
-        draws share W0 and X2 with the first.   units : (len(draws), d), the direction of the spikes, of norm 1.
+        draws share W0 and X2 with the first.
+
+        Parameters
+        ----------
+        draws : list of Draw
+            They share W0 and X2 with the first.
+        units : array, (len(draws), d)
+            The direction of the spikes, of norm 1.
+        orders : sequence
+            As in `plateaus`.
         """
         products = _products(self.p, draws, units, ceil(max(orders)))
         return np.array(

@@ -65,7 +65,14 @@ class _Deflated(LinearOperator):
 
 
 def deflated(A, left, right):
-    """The operator A - left rightᵀ, never formed.  A : (n, N), left : (n, k), right : (N, k)."""
+    """The operator A - left rightᵀ, never formed.
+
+    Parameters
+    ----------
+    A : array, (n, N)
+    left : array, (n, k)
+    right : array, (N, k)
+    """
     A, left, right = (np.asarray(x, float) for x in (A, left, right))
     if any(x.ndim != 2 for x in (A, left, right)) or (*A.shape, left.shape[1]) != (len(left), *right.shape):
         raise ValueError(f"A {A.shape}, left {left.shape}, right {right.shape}: must be (n, N), (n, k) and (N, k)")
@@ -75,11 +82,22 @@ def deflated(A, left, right):
 def operator_norm(A, tolerance=1e-6, *, max_steps=1000):
     """‖A‖_op, the largest singular value, as a float.
 
-    A : (n, N) array, or a LinearOperator such as `deflated(F - F0, left, right)`.
-    tolerance : relative residual at which to stop, > 0. The value is never above the norm beyond rounding; away from
+    Parameters
+    ----------
+    A : array, (n, N)
+        Array, or a LinearOperator such as `deflated(F - F0, left, right)`.
+    tolerance
+        Relative residual at which to stop, > 0. The value is never above the norm beyond rounding; away from
         multiplicities its relative error is about the square of the tolerance over the relative gap.
+    max_steps : int
+        Steps at most.
 
-    Raises ValueError for a bad argument, ArithmeticError if max_steps do not reach the tolerance.
+    Raises
+    ------
+    ValueError
+        For a bad argument.
+    ArithmeticError
+        If max_steps do not reach the tolerance.
     """
     return float(singular_triplets(A, 1, tolerance=tolerance, max_steps=max_steps).values[0])
 
@@ -137,8 +155,14 @@ def singular_triplets(A, count, *, tolerance=1e-6, max_steps=1000) -> Triplets:
 def alignment(vectors, basis):
     """Squared length of each unit vector's projection on the span of `basis`, in [0, 1].
 
-    vectors : (n,) or (n, k), normalised here.  basis : (n,) or (n, m), linearly independent columns.
     Returns a float for one vector, else (k,). For a single basis vector this is the squared cosine.
+
+    Parameters
+    ----------
+    vectors : array, (n,)
+        Or (n, k), normalised here.
+    basis : array, (n,)
+        Or (n, m), linearly independent columns.
     """
     vectors, basis = np.asarray(vectors, float), np.asarray(basis, float)
     if len(vectors) != len(basis):

@@ -58,7 +58,13 @@ class Law(Bulk):
     share: float
 
     def at(self, w):
-        """(x, x'(w))."""
+        """(x, x'(w)).
+
+        Parameters
+        ----------
+        w : float or array
+            Place beyond the end of the atoms.
+        """
         delta, slope = self.degrees(w)
         return w * (1 + delta), 1 + delta + w * slope
 
@@ -75,7 +81,13 @@ class Law(Bulk):
         return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
 
     def beyond(self, height):
-        """The w of a singular value at height >= 1 times the edge."""
+        """The w of a singular value at height >= 1 times the edge.
+
+        Parameters
+        ----------
+        height : float
+            >= 1, in units of the edge.
+        """
         turn = self.turn
         x = height**2 * self.at(turn)[0]
         return turn if height == 1 else brentq(lambda w: self.at(w)[0] - x, turn, x, rtol=1e-12)
@@ -84,7 +96,16 @@ class Law(Bulk):
         """Density of the bulk's non-zero singular values at s > 0; the same shape as s.
 
         Newton's iteration for x(w) = s² + iε, continued from a large ε, where w is known, to a negligible one.
-        Raises ArithmeticError if it does not converge.
+
+        Parameters
+        ----------
+        s : float or array
+            Singular values.
+
+        Raises
+        ------
+        ArithmeticError
+            If it does not converge.
         """
         s = np.asarray(s, float)
         x, scale = s**2, self.edge**2

@@ -103,7 +103,16 @@ def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Loss
 
 
 def cosine(p: Problem, spectrum, direction: Direction | None = None):
-    """Limit of the cosine between the step's direction b and β⋆.  Arguments and errors as in `first_gain`."""
+    """Limit of the cosine between the step's direction b and β⋆.  Arguments and errors as in `first_gain`.
+
+    Parameters
+    ----------
+    p : Problem
+    spectrum : array, (k,)
+        Equally likely eigenvalues > 0 of the covariance.
+    direction : Direction, optional
+        Where the step points; along β without it.
+    """
     _, (k, v) = _step(p, spectrum, direction)
     c = p.target.linear
     return float(c * np.mean(k) / np.sqrt(np.mean(c**2 * k**2 + v)))
@@ -182,6 +191,10 @@ def best_damping(p: Problem) -> Damping:
     """The dampings that are best for Δ_1, Λ_1 and the cosine, at every λ, N, activation and spectrum.
 
     φ E y²/c⋆1² and φ (E y² - c⋆1²)/c⋆1²; infinite for a teacher without a linear part.
+
+    Parameters
+    ----------
+    p : Problem
     """
     linear, ratio = p.target.linear**2, np.inf
     if linear > 0:

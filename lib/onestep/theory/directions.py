@@ -21,8 +21,15 @@ _NODES = 40  # quadrature nodes per direction
 def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
     """Predicted mean energy of the moved neurons along each direction, (len(n), r), for sample sizes n (1-D).
 
-    target, activation, preprocess : as for the simulation; the estimated linear part adds its own noise.
-    Leading order in 1/d; exact averages over the neuron's start.
+    Parameters
+    ----------
+    target, activation, preprocess
+        As for the simulation; the estimated linear part adds its own noise. Leading order in 1/d; exact averages over
+        the neuron's start.
+    d : int
+        Inputs.
+    n : int
+        Samples.
     """
     d, n = whole("d", d, target.r), np.asarray(n, float)
     for size in n:

@@ -120,6 +120,10 @@ def untrained(p) -> Losses:
     """Train and test loss of the network without a step, at the n and d at hand: `losses` at η = 0, and its errors.
 
     As d → ∞ these are `untrained_limit`, which needs no c_1 != 0.
+
+    Parameters
+    ----------
+    p : Problem
     """
     return losses(p, 0.0)
 
@@ -206,13 +210,21 @@ def _over_batches(family, eta, losses, solutions):
 def learned(p, eta, degree, **options):
     """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂, k = 0..degree, after a step of size eta.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).   options : as for `fixed_point`.
-
     Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the
     fit: that is the derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample
     left out.
 
     Raises as `fixed_point`, and ValueError for a degree that is no whole number >= 0.
+
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).
+    degree : int
+        Highest Hermite degree, >= 0.
+    **options
+        As for `fixed_point`.
     """
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
     flat = np.atleast_1d(eta)
@@ -243,9 +255,14 @@ class Best:
 def best_step(p, largest=None, **options):
     """The step size in [0, largest] with the smallest predicted test error; a `Best`.
 
-    largest : defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the
-        theory covers, so a minimum there is no optimum.
-    options : as for `fixed_point`.
+    Parameters
+    ----------
+    p : Problem
+    largest
+        Defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the theory
+        covers, so a minimum there is no optimum.
+    **options
+        As for `fixed_point`.
     """
     if largest is None:
         largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, **options).strength)
@@ -264,7 +281,20 @@ def best_step(p, largest=None, **options):
 
 
 def best_ridge(p, eta, *, smallest=1e-6, largest=1e3, **options):
-    """The ridge in [smallest, largest] with the smallest predicted test error after a step eta; a `Best`."""
+    """The ridge in [smallest, largest] with the smallest predicted test error after a step eta; a `Best`.
+
+    Parameters
+    ----------
+    p : Problem
+    eta : float or array
+        Step sizes >= 0.
+    smallest : float
+        Lower end of the search, > 0.
+    largest : float
+        Upper end of the search.
+    **options
+        Passed on to `losses`.
+    """
     eta = checks.number("eta", eta, least=0)
     smallest = checks.number("smallest", smallest, above=0)
     largest = checks.number("largest", largest, above=smallest)

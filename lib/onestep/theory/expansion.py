@@ -22,7 +22,15 @@ _NODES = 48  # Gauss-Hermite nodes for kernels in z and u: entire in szu, exact 
 def term(p: Problem, eta, k):
     """Limit of ‖c_1^k c_k η^k (X̃β)^{∘k}(a^{∘k})ᵀ‖_op/√n: (c_1 η √D)^k |c_k| (2k-1)!! N^{(1-k)/2}, like eta.
 
-    For η = n^α it is of order n^{(α-1/2)k+1/2}.  eta : step size(s) >= 0.  k : whole number >= 1.
+    For η = n^α it is of order n^{(α-1/2)k+1/2}.
+
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0.
+    k
+        Whole number >= 1.
     """
     c = as_problem(p, standard=True).student.coefficients(whole("k", k, 1))
     return (abs(c[1]) * steps(eta) * sqrt(p.D)) ** k * abs(c[k]) * factorial2(2 * k - 1) * float(p.N) ** ((1 - k) / 2)
@@ -33,7 +41,14 @@ def omitted(p: Problem, eta, order):
 
     √N times the norm of the kernel E σ(g + szu) - Σ_{k≤ℓ} c_k (szu)^k, s = c_1 η √(D/N), between z, u ~ N(0, 1); all
     terms at once and at their size at this n, of which the first is of order n^{(α-1/2)(ℓ+1)+1/2}.
-    eta : step size(s) >= 0, scalar or 1-D.
+
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D.
+    order : int
+        >= 0.
     """
     eta, order = steps(eta), whole("order", order, 0)
     z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
@@ -51,13 +66,20 @@ def forms(p: Problem, order, *, length=1.0):
     """Limits of v1ᵀR0v2, v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, R0 = (F0F0ᵀ + λnI)⁻¹.
 
     z = X̃β/‖β‖, z⋆ = X̃β⋆, negligible initial output. Returns a symmetric matrix (2 order + 4, 2 order + 4).
-    length : Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess
-        kurtosis κ. Of the inputs' law it is all that these limits see.
 
     R0 acts as 1/(nν) on functions orthogonal to the linear ones and as T/(nν) on those; F0ᵀR0F0 acts as the scalar τ
     on directions independent of F0. The direction 1/√N is not quite one of them: c_2 H_2(w_iᵀx) has the component
     c_2 (‖x‖² - d)/d in common to all i, a rank-one part hδᵀ of F0 with δ along 1 and ‖δ‖² = 2c_2²/ψ. A Gaussian first
     layer gives F0 the mean 1δᵀ of the same size, with δ along the row norms.
+
+    Parameters
+    ----------
+    p : Problem
+    order : int
+        Largest degree q >= 1.
+    length
+        Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess kurtosis
+        κ. Of the inputs' law it is all that these limits see.
     """
     t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
     scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu

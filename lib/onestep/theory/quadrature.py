@@ -103,7 +103,18 @@ def dimensions(d):
 def expand(f, mean, std, d):
     """E f P_k, k = 0..3, and the second moment of the rest, of f(mean + std·s); P_k and s as for `zonal`.
 
-    f : hermite.Function.  mean, std : arrays of one shape.  Returns arrays (4, *shape) and (*shape).
+    Parameters
+    ----------
+    f : hermite.Function
+    mean, std : array
+        Of one shape.
+    d : int
+        Inputs.
+
+    Returns
+    -------
+    coefficients : array, (4, *shape)
+    rest : array, (*shape)
     """
     d = float(d)
     smooth, panel, reach = _FINE if d > _LARGE else _USUAL

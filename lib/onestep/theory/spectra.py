@@ -72,7 +72,15 @@ def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows
         here; the singular value that M may have along β⋆ (when c⋆2 != 0) is not part of the bulk;
     "absent" : nothing: the Marchenko-Pastur law.
 
-    √N a_i and y stand at the quantiles of their distributions.   eta : step size >= 0.
+    √N a_i and y stand at the quantiles of their distributions.
+
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size >= 0.
+    step_noise : str
+        "isotropic", "correlated" or "absent".
     """
     eta = float(steps(eta))
     if choice("step_noise", step_noise, (*SPIKE_NOISE, "correlated")) == "correlated":
@@ -85,6 +93,12 @@ def gradient_gap(p: Problem, step_noise="isotropic"):
 
     The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ'); step_noise : "isotropic" or "correlated", as in
     `weights`.
+
+    Parameters
+    ----------
+    p : Problem
+    step_noise : str
+        "isotropic" or "correlated", as in `weights`.
     """
     require_spikes(p, 1)
     if choice("step_noise", step_noise, ("isotropic", "correlated")) == "correlated":
@@ -128,7 +142,13 @@ def weight_spike(p: Problem, eta, *, step_noise="isotropic") -> WeightSpike:
     spike at all below η = 2/D. Without the growth of the rows the spike leaves at θ⁴ = N/d = 1/ψ, to
     s² = (1 + θ²)(1/ψ + θ²)/θ².
 
-    eta : step size(s) >= 0, scalar or 1-D.  step_noise : "isotropic" or "absent", as in `weights`.
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D.
+    step_noise
+        "isotropic" or "absent", as in `weights`.
     """
     choice("step_noise", step_noise, SPIKE_NOISE)
     eta = steps(eta)
@@ -153,7 +173,12 @@ def _weight_spike(p, eta, step_noise):
 
 
 def weight_threshold(p: Problem):
-    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}."""
+    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}.
+
+    Parameters
+    ----------
+    p : Problem
+    """
     require_spikes(p, 1)
     rho0 = _back(p)
     return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
@@ -189,7 +214,11 @@ def features(p: Problem, eta=0.0) -> Law:
     μ1(z, u) = E gσ(r g + s z u) instead of c_1, and c_{>1}² becomes Var σ(r g + s z u) - μ1²; both enter by their mean
     squares over z and u, which is exact as η/√n → 0.
 
-    eta : step size >= 0.
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size >= 0.
     """
     return _Kernel(p, float(steps(eta))).law
 
@@ -227,8 +256,15 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
     have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
 
-    eta : step size(s) >= 0, scalar or 1-D.  count : spikes looked for, 1 <= count <= 8.
-    step_noise : "absent" leaves the growth of the rows out (r = 1), as the theorem does.
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D.
+    count
+        Spikes looked for, 1 <= count <= 8.
+    step_noise
+        "absent" leaves the growth of the rows out (r = 1), as the theorem does.
     """
     eta, count = np.atleast_1d(steps(eta)), _count(count)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
@@ -248,7 +284,11 @@ def visible_from(p: Problem, eta):
 
     n^{-2/3} is the scale on which the bulk's own largest value fluctuates, so that none of it is mistaken for a spike.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D; the result has the same shape.
     """
     eta = steps(eta)
     edges = [features(p, step).edge for step in np.atleast_1d(eta)]
@@ -262,8 +302,13 @@ def visible(p: Problem, eta, count=8):
     its threshold. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a
     ReLU's bulk is wider beyond.
 
-    eta : step size(s) >= 0, scalar or 1-D; the result, whole numbers, has the same shape.
-    count : spikes looked for, 1 <= count <= 8.
+    Parameters
+    ----------
+    p : Problem
+    eta
+        Step size(s) >= 0, scalar or 1-D; the result, whole numbers, has the same shape.
+    count
+        Spikes looked for, 1 <= count <= 8.
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
@@ -274,9 +319,18 @@ def visible(p: Problem, eta, count=8):
 def birth(p: Problem, order: int, *, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
-    height : >= 1, the step at which the spike stands at height times the bulk's edge.
+    Parameters
+    ----------
+    p : Problem
+    order : int
+        Spike, from 1 to 8.
+    height
+        >= 1, the step at which the spike stands at height times the bulk's edge.
 
-    Raises ValueError for order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
+    Raises
+    ------
+    ValueError
+        For order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
     """
     order, height = _count(order, "order"), number("height", height, least=1)
     require_spikes(p, 1)

@@ -27,17 +27,31 @@ _REACH = 1 / 4  # … and good to 1 % up to this s
 
 
 def thresholds(order):
-    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k is born; a list of floats."""
+    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k is born; a list of floats.
+
+    Parameters
+    ----------
+    order : int
+        >= 1.
+    """
     return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
 
 
 def spikes(alpha, p=None):
     """Number of spikes at step size n^α as n → ∞: ℓ where (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), if c_1, …, c_ℓ != 0.
 
-    p : Problem; with it only the degrees k <= ℓ with c_k != 0 are counted: no step bears a spike of another degree.
+    Parameters
+    ----------
+    alpha : float
+        Exponent of the step size n^α.
+    p
+        Problem; with it only the degrees k <= ℓ with c_k != 0 are counted: no step bears a spike of another degree.
 
-    Raises ValueError outside (0, 1/2), at a threshold, where spike ℓ keeps a finite strength (see `boundary`), and for
-    c_1 = 0. At finite n spikes are born later: see `visible`.
+    Raises
+    ------
+    ValueError
+        Outside (0, 1/2), at a threshold, where spike ℓ keeps a finite strength (see `boundary`), and for c_1 = 0. At
+        finite n spikes are born later: see `visible`.
     """
     if not 0 < number("alpha", alpha) < 0.5:
         raise ValueError(f"alpha = {alpha!r}: must lie strictly between 0 and 1/2")
@@ -56,6 +70,10 @@ def growth_ratio(p: Problem):
     That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
     spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
     this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
+
+    Parameters
+    ----------
+    p : Problem
     """
     require_spikes(p, 1)
     return p.row_growth / (p.student.linear**2 * p.D)
@@ -72,6 +90,18 @@ def gains(
     spikes from the second on carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same. With `intercept=True`
     the second layer has a constant free of charge, or features are centred: then growing rows change nothing at any ℓ,
     since 1, z, …, z^ℓ and 1, E_g(z + √q g), …, E_g(z + √q g)^ℓ span the same functions.
+
+    Parameters
+    ----------
+    p : Problem
+    order : int
+        Number of spikes ℓ >= 0.
+    printed : bool
+        Whether the test error is that of the slides' equations (3), (4).
+    growing_rows : bool
+        Whether the rows of W grow, as in the network itself.
+    intercept : bool
+        Whether the second layer has a constant free of charge.
 
     Raises
     ------
@@ -104,6 +134,14 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
 
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
     (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n. `growing_rows` as in `gains`.
+
+    Parameters
+    ----------
+    p : Problem
+    order : int
+        Number of spikes ℓ >= 2.
+    growing_rows : bool
+        Whether rows grow, as in `gains`.
     """
     order = whole("order", order, 2)
     require_spikes(p, order)
@@ -220,10 +258,18 @@ def _spike_forms(p, at, K, growth, intercept):
 def hidden_metric(p, at, K, *, length=1.0):
     """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
 
-    length : as in `spiked`.
-
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
+
+    Parameters
+    ----------
+    p : Problem
+    at : Response
+        The untrained network at ν.
+    K : int
+        Number of hidden directions.
+    length
+        As in `spiked`.
     """
     tau, common = p.psi / p.phi * at.df, common_part(p, at, length=length)
     theta = common / (1 + common)

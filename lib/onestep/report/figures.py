@@ -65,7 +65,7 @@ def save(fig, name, finding, **arrays):
     fig : matplotlib Figure; closed afterwards
     name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains"
     finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery
-    arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
+    **arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
         do not change with the last bits of another machine's arithmetic. Estimates, and lists of them, are stored as
         two arrays: the values, and the standard errors under the same name with `_se`.
 
@@ -85,7 +85,8 @@ def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
     ----------
     fig : matplotlib Figure; closed afterwards
     draw : called with 0, 1, ..., frames - 1; draws that frame into fig
-    name, finding, arrays : as for `save`; a name of its own
+    frames : their number, >= 2
+    name, finding, **arrays : as for `save`; a name of its own
     seconds : playing time of one round, > 0, before a second's rest on the last frame
 
     Browsers, and so notebooks and pages made of them, play it as it stands; others show the first frame.

@@ -25,6 +25,7 @@ def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=Fals
     ----------
     target : Target of r <= d directions
     d, n, N : inputs, samples, neurons
+    rng : numpy.random.Generator
     activation : anything `hermite.function` takes
     preprocess : subtract from the labels their mean and linear part, estimated on n samples of their own
 

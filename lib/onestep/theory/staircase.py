@@ -166,6 +166,7 @@ def spiked(
 
     Parameters
     ----------
+    p : Problem
     eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
     growing_rows, intercept : as in `gains`.
     order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.

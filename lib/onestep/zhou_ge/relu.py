@@ -99,7 +99,13 @@ def network(W, a):
 
 
 def mixed_signs(r):
-    """1, -1, 1, 1, 1, -1, 1, 1, ...: (r,)."""
+    """1, -1, 1, 1, 1, -1, 1, 1, ...: (r,).
+
+    Parameters
+    ----------
+    r : int
+        Directions, >= 1.
+    """
     return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
 
 
@@ -160,7 +166,17 @@ def padded_teacher(d, lines, *, weights=None):
 
 
 def fan_teacher(d, degrees, *, weights=None):
-    """`padded_teacher` of lines of the plane at these angles, (r,), no two of them equal modulo 180."""
+    """`padded_teacher` of lines of the plane at these angles, (r,), no two of them equal modulo 180.
+
+    Parameters
+    ----------
+    d : int
+        Inputs, >= 2.
+    degrees : sequence of float
+        Angles of the lines, in degrees.
+    weights : array, optional
+        Second layer of the teacher; `mixed_signs` without it.
+    """
     angles = np.radians(np.asarray(degrees, float))
     return padded_teacher(d, np.column_stack([np.cos(angles), np.sin(angles)]), weights=weights)
 
@@ -245,6 +261,15 @@ def kernel(W, P, *, removed=BOTH):
     """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W (..., m, d) and p_j of P (..., q, d): (..., m, q).
 
     σ is the ReLU without its Hermite parts `removed`.
+
+    Parameters
+    ----------
+    W : array, (..., m, d)
+        First layer.
+    P : array, (..., q, d)
+        Rows of the other units.
+    removed : tuple of int
+        Hermite degrees that the ReLU lacks.
     """
     (norms, units), (others, directions) = polar(W), polar(P)
     h, _, _ = kernel_parts(units, directions, removed=removed)
@@ -252,7 +277,13 @@ def kernel(W, P, *, removed=BOTH):
 
 
 def polar(W):
-    """Norms (...,) and unit vectors (..., d) of the rows of W (..., d)."""
+    """Norms (...,) and unit vectors (..., d) of the rows of W (..., d).
+
+    Parameters
+    ----------
+    W : array, (..., m, d)
+        First layer.
+    """
     norms = np.maximum(np.sqrt(np.vecdot(W, W)), _TINY)
     return norms, W / norms[..., None]
 

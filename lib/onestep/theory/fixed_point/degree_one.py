@@ -37,7 +37,17 @@ class Pencil:
 
 
 def pencil(f: Features, now: Solution, omega):
-    """`Pencil` at κ, q, S when the samples at node z carry weight omega (Z,) or 1.0."""
+    """`Pencil` at κ, q, S when the samples at node z carry weight omega (Z,) or 1.0.
+
+    Parameters
+    ----------
+    f : Features
+        The equivalent features.
+    now : Solution
+        Where the equations hold.
+    omega : array, (Z,), or float
+        Weight of the samples at each node.
+    """
     R = f.modes[1].c.shape[1]
     g = f.pz * omega / (1 + omega * now.kappa)
     gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))
@@ -85,7 +95,14 @@ class Directions:
 
 
 def directions(f: Features, at: Pencil):
-    """`Directions` of the linear problem `at`."""
+    """`Directions` of the linear problem `at`.
+
+    Parameters
+    ----------
+    f : Features
+        The equivalent features.
+    at : Pencil
+    """
     batch, R, Z = f.batch, f.modes[1].c.shape[1], f.z.size
     A, m = batch.mean.size, 2 * R
     between, onto, itself = _resolved_forms(batch, at)

@@ -29,7 +29,16 @@ FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 
 
 def family(p, *, step_noise="correlated", order=_ORDERS[0]):
-    """The `Family` of equivalent features of p on `order` quadrature nodes; the other arguments as for `losses`."""
+    """The `Family` of equivalent features of p on `order` quadrature nodes; the other arguments as for `losses`.
+
+    Parameters
+    ----------
+    p : Problem
+    step_noise : str
+        One of `STEP_NOISE`, as for `losses`.
+    order : int, optional
+        Number of nodes.
+    """
     values = as_problem(p).readout_values
     checks.choice("step_noise", step_noise, STEP_NOISE)
     if p.student.coefficients(1)[1] == 0:

@@ -41,7 +41,19 @@ class Trajectory:
 
 
 def evaluate(system, a, W, ridge):
-    """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,)."""
+    """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,).
+
+    Parameters
+    ----------
+    system : Population or Empirical
+        What is fitted.
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
+    ridge : float
+        λ > 0.
+    """
     loss, by_second, by_first = slopes(system, a, W, np.array([ridge, ridge]))
     slope = np.sum(by_second**2, axis=-1) + np.sum(by_first**2, axis=(-2, -1))
     return _objective(loss, a, W, ridge), slope, loss

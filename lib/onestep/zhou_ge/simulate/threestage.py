@@ -98,7 +98,17 @@ class Empirical:
 
 
 def sample(teacher, n, rng, *, noise=0.0):
-    """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0."""
+    """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    n : int
+        Samples, >= 1.
+    rng : numpy.random.Generator
+    noise : float
+        Standard deviation of the label noise, >= 0.
+    """
     number("noise", noise, least=0)
     X = rng.standard_normal((whole("n", n, 1), teacher.d))
     y = np.maximum(X @ teacher.directions.T, 0) @ teacher.weights
@@ -175,20 +185,47 @@ def first_step(system, a, W):
 
     The step size η is the one that makes the mean squared row norm 1, and the step's weight decay is 1/η, so that the
     initial weights are forgotten (Damian et al. 2022; the constants are ours).
+
+    Parameters
+    ----------
+    system : Population or Empirical
+        What is fitted.
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
     """
     W = -system.gradient(a, W)[2]
     return W / np.sqrt(np.mean(np.vecdot(W, W), axis=-1))[..., None, None]
 
 
 def fit_second_layer(system, W, ridge):
-    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0."""
+    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0.
+
+    Parameters
+    ----------
+    system : Population or Empirical
+        What is fitted.
+    W : array, (..., m, d)
+        First layer.
+    ridge : float
+        λ > 0.
+    """
     K, k = system.normal_equations(W)
     decay = number("ridge", ridge, above=0) / 2
     return np.linalg.solve(K + decay * np.eye(K.shape[-1]), k[..., None])[..., 0]
 
 
 def balance(a, W):
-    """(a, W) with |a_i| = ‖w_i‖ and the same network: the ReLU does not feel a_i/t, t w_i."""
+    """(a, W) with |a_i| = ‖w_i‖ and the same network: the ReLU does not feel a_i/t, t w_i.
+
+    Parameters
+    ----------
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
+    """
     norms = np.linalg.norm(W, axis=-1)
     root = np.sqrt(np.abs(a) * norms)
     return np.sign(a) * root, W * (root / norms)[..., None]
@@ -402,6 +439,19 @@ def anneal(system, a, W, ridges, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
     `options` are those of `descend`.
+
+    Parameters
+    ----------
+    system : Population or Empirical
+        What is fitted.
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
+    ridges : sequence of float
+        λ > 0, one after the other.
+    **options
+        As for `descend`.
     """
     descents = []
     for ridge in ridges:
@@ -448,18 +498,42 @@ def angles(W, teacher):
 
 
 def weighted_angle(a, W, teacher):
-    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖: (...)."""
+    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖: (...).
+
+    Parameters
+    ----------
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
+    teacher : Teacher
+    """
     mass = masses(a, W)
     return np.sum(mass * angles(W, teacher), axis=-1) / np.sum(mass, axis=-1)
 
 
 def masses(a, W):
-    """|a_i|‖w_i‖, (..., m). Weight decay on balanced layers is λ times their sum: it favours few neurons."""
+    """|a_i|‖w_i‖, (..., m). Weight decay on balanced layers is λ times their sum: it favours few neurons.
+
+    Parameters
+    ----------
+    a : array, (..., m)
+        Second layer.
+    W : array, (..., m, d)
+        First layer.
+    """
     return np.abs(a) * np.linalg.norm(W, axis=-1)
 
 
 def subspace_energy(W, teacher):
-    """Fraction of ‖W‖² inside the target subspace, in [0, 1]."""
+    """Fraction of ‖W‖² inside the target subspace, in [0, 1].
+
+    Parameters
+    ----------
+    W : array, (..., m, d)
+        First layer.
+    teacher : Teacher
+    """
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
 
 

@@ -209,7 +209,17 @@ def gap_parts(teacher, minimiser, ridge, a, W):
 
 
 def certificate_at(teacher, minimiser, ridge, W):
-    """η_λ of `gap_parts` at the lines through the rows of W (..., n, d): (..., n). It tends to η as λ → 0."""
+    """η_λ of `gap_parts` at the lines through the rows of W (..., n, d): (..., n). It tends to η as λ → 0.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    minimiser : Minimiser
+    ridge : float
+        λ > 0.
+    W : array, (..., m, d)
+        First layer.
+    """
     lines = np.concatenate([minimiser.W, teacher.directions])
     return -2 / ridge * kernel(polar(W)[1], lines) @ np.append(minimiser.a, -teacher.weights)
 

@@ -126,6 +126,14 @@ def noisy_loss(teacher, n, noise):
     Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
 
     Arguments and errors are those of `sampled_step`; n may be a number too.
+
+    Parameters
+    ----------
+    teacher : Teacher
+    n : int or array
+        Samples, >= 1.
+    noise : float
+        Standard deviation of the label noise, >= 0.
     """
     return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / _sizes(n)
 
@@ -141,6 +149,11 @@ def covering(m):
     """Mean largest angle, degrees, between a line of the plane and the nearest of m independent random lines.
 
     Half the largest of m spacings of a half turn: (180°/2m)(1 + 1/2 + ... + 1/m).
+
+    Parameters
+    ----------
+    m : int
+        Neurons, >= 1.
     """
     return float(90 / whole("m", m, 1) * np.sum(1 / np.arange(1, m + 1)))
 
@@ -266,6 +279,10 @@ def missing_loss(teacher):
     """The least loss of a student that holds all teacher directions but one, over the choice of that one.
 
     Schur complements of the teacher's kernel matrix H: a⋆_k²/(H⁻¹)_kk. For orthogonal directions a⋆_k²(1/4 - 1/2π).
+
+    Parameters
+    ----------
+    teacher : Teacher
     """
     H = kernel(teacher.directions, teacher.directions)
     return float(np.min(teacher.weights**2 / np.diag(linalg.inv(H))))

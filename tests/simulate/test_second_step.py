@@ -44,7 +44,7 @@ def test_outliers_lie_where_predicted():
 def test_first_stairs_are_those_of_the_span():
     p = P.scaled(400)
     run = second_step.first_stairs(p, 1.0, 1.0, trials=40, seed=6)
-    train = run.loss
+    train = run.train
     told = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch=batch) for batch in theory.second_step.BATCHES)]
     ratio = (train[:, :1] - train[:, 1:]) / (theory.gains(p, 1).train / p.rho**2 * np.array(told))
     assert np.all(np.abs(ratio.mean(0) - 1) < 0.03 + 4 * ratio.std(0) / np.sqrt(40))
@@ -53,11 +53,18 @@ def test_first_stairs_are_those_of_the_span():
     assert change.mean() > 5 * change.std() / np.sqrt(40)
 
 
-def test_losses_of_no_step_agree_and_a_second_step_changes_them():
-    still = second_step.losses(P, 0.0, 0.0, trials=2).loss
-    assert still[:, 1:] == pytest.approx(np.repeat(still[:, :1], 2, axis=1), rel=1e-12)
-    moved = second_step.losses(P, 2.0, 2.0, trials=2).loss
-    assert np.all(moved[:, 0] != moved[:, 1]) and np.all(moved[:, 1] != moved[:, 2])
+def test_losses_written_out():
+    now = simulate.draw(P, simulate.key(8, 0), test_size=3 * P.n)
+    run = second_step.losses(P, 2.0, [0.0, 3.0], trials=1, seed=8)
+    assert run.train[0, 0, 0] == run.train[0, 1, 0] and run.test[0, 0, 0] == run.test[0, 1, 0]
+    W1 = now.W0 + 2 * simulate.gradient(P, now)
+    for b, (X, y) in enumerate(((now.X, now.y), (now.X2, now.y2))):
+        slopes = (X @ W1.T > 0) * y[:, None]
+        F = P.student(now.X3 @ (W1 + 3 * now.a[:, None] * (slopes.T @ X) / P.n).T)
+        fit = np.linalg.solve(F[: P.n].T @ F[: P.n] + P.ridge * P.n * np.eye(P.N), F[: P.n].T @ now.y3[: P.n])
+        rest = now.y3 - F @ fit
+        assert run.train[0, b, 1] == pytest.approx(np.mean(rest[: P.n] ** 2) + P.ridge * fit @ fit)
+        assert run.test[0, b, 1] == pytest.approx(np.mean(rest[P.n :] ** 2))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,8 @@ def test_losses_of_no_step_agree_and_a_second_step_changes_them():
         (lambda: second_step.outliers(P, -1.0, 1.0), "eta1 = -1"),
         (lambda: second_step.outliers(P, 1.0, 1.0, count=0), "count = 0"),
         (lambda: second_step.first_stairs(P, 1.0, 0.0), "eta2 = 0"),
-        (lambda: second_step.losses(P, 1.0, np.nan), "eta2 = nan"),
+        (lambda: second_step.losses(P, 1.0, [1.0, np.nan]), "eta2 = array"),
+        (lambda: second_step.losses(P, 1.0, -1.0), "eta2 = array"),
         (lambda: second_step.directions(P, 0), "count = 0"),
     ],
 )

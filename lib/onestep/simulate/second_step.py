@@ -57,18 +57,31 @@ class Directions(Result):
 
 
 @dataclass(frozen=True)
-class Losses(Result):
-    """Losses of several networks on the same draws, in the order that the call states.
+class FirstStairs(Result):
+    """Training losses of four networks on the same draws, in the order of `first_stairs`.
 
     Attributes
     ----------
-    loss : array, (trials, networks)
-    variates : array, (trials, k), optional
+    train : array, (trials, 4)
+    variates : array, (trials, k)
         Statistics of the draws with mean zero.
     """
 
-    loss: np.ndarray
-    variates: np.ndarray | None = None
+    train: np.ndarray
+    variates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Losses(Result):
+    """Losses after a second step on the batch of the first (first) and on a fresh one.
+
+    Attributes
+    ----------
+    train, test : array, (trials, 2, steps)
+    """
+
+    train: np.ndarray
+    test: np.ndarray
 
 
 def outliers(p: Problem, eta1, eta2, *, count=2, **run) -> Outliers:
@@ -149,7 +162,7 @@ def _found(now, beta, powers):
     return [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
 
 
-def first_stairs(p: Problem, eta1, eta2, **run) -> Losses:
+def first_stairs(p: Problem, eta1, eta2, **run) -> FirstStairs:
     """Training losses with spikes of infinite strength along what the steps learn.
 
     The four losses are those without a step; with β; with η_1β + η_2d_0 and d_1 of the same batch; and with those of a
@@ -165,7 +178,7 @@ def first_stairs(p: Problem, eta1, eta2, **run) -> Losses:
 
     Returns
     -------
-    Losses
+    FirstStairs
 
     Raises
     ------
@@ -173,7 +186,7 @@ def first_stairs(p: Problem, eta1, eta2, **run) -> Losses:
         For a bad argument, or when the memory needed is not there.
     """
     steps = number("eta1", eta1, least=0), number("eta2", eta2, above=0)
-    return collect(Losses, partial(_first_stairs, p, *steps), memory(p), **run)
+    return collect(FirstStairs, partial(_first_stairs, p, *steps), memory(p), **run)
 
 
 def _first_stairs(p, eta1, eta2, rng):
@@ -185,19 +198,21 @@ def _first_stairs(p, eta1, eta2, rng):
         hidden = np.linalg.qr(now.a[:, None] ** np.arange(1, B.shape[1] + 1))[0]
         Z = _STRONG * now.X3 @ (B / np.linalg.norm(B, axis=0))
         out.append(ridge(np.column_stack([F0 - (F0 @ hidden) @ hidden.T, Z]), now.y3, p.ridge)[1])
-    return {"loss": out, "variates": variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])}
+    return {"train": out, "variates": variates(p, replace(now, X2=now.X3, y2=now.y3), now.y3[:, None])}
 
 
 def losses(p: Problem, eta1, eta2, **run) -> Losses:
-    """Test errors after one step, and after a second on the same batch and on a fresh one.
+    """Losses of ridge regression on a sample of its own, after a first step and second steps of several sizes.
 
-    Ridge regression sees a sample of its own, and the error is that on 2n further rows.
+    The test error is that on 2n further rows.
 
     Parameters
     ----------
     p : Problem
-    eta1, eta2 : float
-        Step sizes >= 0.
+    eta1 : float
+        Size of the first step, >= 0.
+    eta2 : array_like, (steps,)
+        Sizes of the second step, >= 0; 0 is the network after one step.
     **run
         trials, seed, jobs and executor, as in `repeat`.
 
@@ -210,17 +225,22 @@ def losses(p: Problem, eta1, eta2, **run) -> Losses:
     ValueError
         For a bad argument, or when the memory needed is not there.
     """
-    steps = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    return collect(Losses, partial(_losses, p, *steps), memory(p), **run)
+    eta2 = np.atleast_1d(np.asarray(eta2, float))
+    if eta2.ndim != 1 or not np.all(np.isfinite(eta2) & (eta2 >= 0)):
+        raise ValueError(f"eta2 = {eta2!r:.60}: must be numbers >= 0")
+    return collect(Losses, partial(_losses, p, number("eta1", eta1, least=0), eta2), memory(p), **run)
 
 
 def _losses(p, eta1, eta2, rng):
     now = draw(p, rng, test_size=3 * p.n)
-    networks = (now.W0 + eta1 * gradient(p, now), *_stepped_twice(p, now, eta1, eta2))
-    return {"loss": [_error(p, now, W) for W in networks]}
+    W1 = now.W0 + eta1 * gradient(p, now)
+    gradients = [gradient(p, replace(now, W0=W1, X=X, y=y)) for X, y in ((now.X, now.y), (now.X2, now.y2))]
+    train, test = np.moveaxis([[_errors(p, now, W1 + eta * G) for eta in eta2] for G in gradients], -1, 0)
+    return {"train": train, "test": test}
 
 
-def _error(p, now: Draw, W):
+def _errors(p, now: Draw, W):
+    """Training loss and test error of ridge regression on the first n rows of the draw's last sample."""
     F = p.student(now.X3 @ W.T)
-    fit = ridge(F[: p.n], now.y3[: p.n], p.ridge)[0]
-    return np.mean((now.y3[p.n :] - F[p.n :] @ fit) ** 2)
+    fit, train = ridge(F[: p.n], now.y3[: p.n], p.ridge)
+    return train, np.mean((now.y3[p.n :] - F[p.n :] @ fit) ** 2)

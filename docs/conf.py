@@ -16,7 +16,8 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # docstrings put types into words
 napoleon_use_ivar = True
-suppress_warnings = ["myst.header"]  # notebooks choose the ranks of their headings
+# notebooks choose the ranks of their headings; some results, such as Losses, have one name in several modules
+suppress_warnings = ["myst.header", "ref.python"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_dmath_double_inline = True  # notebooks set formulas off inside a paragraph as well

@@ -17,14 +17,17 @@ from .nodes import Features, Solution
 class Pencil:
     """The linear part of the ridge problem in the span of m_1's modes, with M and C eliminated.
 
-    Its resolvent is [Γ⁻¹ + A_0 + M A_1 + M² A_2 + C A_3]⁻¹, the upper block of the inverse of the pencil
-    L = Q_0 + (1/n) Σ_μ x_μx_μᵀ ⊗ Y(y_μ), μ the first batch's samples here, with Q_0 = diag(Γ⁻¹ + A_0, -A_2⁻¹) and
-    Y(y) = y [[A_1, 1], [1, 0]] + y² [[A_3, 0], [0, 0]]. Its deterministic equivalent is G = (Q_0 + S)⁻¹, S = E Ỹ(y),
-    Ỹ = (1 + φYG)⁻¹Y.
+    Its resolvent is T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24), the upper block of the inverse of a pencil
+    that is linear in the samples, eq. (25), whose deterministic equivalent is G = (Q_0 + S)⁻¹, eq. (26).
 
-    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  Q0_inverse : (m, m) Q_0⁻¹.  G : (m, m).
-    lower : (m, m), (Q_0 + S)⁻¹-weighted self-energy, from which M²T is read.  Y_tilde : (Y, m, m), Ỹ at the nodes.
-    means : (3, m, m), E y^k Ỹ for k = 0, 1, 2.
+    Parameters
+    ----------
+    g : (Z,), weights of the samples.
+    gamma_inv : (R, R), Γ⁻¹ with Γ = rowsᵀ g rows.
+    Q0_inverse, G : (m, m), Q_0⁻¹ and G.
+    lower : (m, m), from whose lower right block M²T is read.
+    Y_tilde : (Y, m, m), Ỹ = (1 + φYG)⁻¹Y at the nodes of y.
+    means : (3, m, m), E y^k Ỹ for k = 0, 1, 2; the first is S.
     """
 
     g: np.ndarray
@@ -50,14 +53,14 @@ def pencil(f: Features, now: Solution, omega):
     """
     R = f.modes[1].c.shape[1]
     g = f.pz * omega / (1 + omega * now.kappa)
-    gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))
-    A = strengths(f, now)
-    Q0_inverse = np.zeros((2 * R, 2 * R), gamma_inv.dtype)
-    Q0_inverse[:R, :R], Q0_inverse[R:, R:] = np.linalg.inv(gamma_inv + A[0]), -A[2]
+    gamma_inv = np.linalg.inv((g @ f.modes[1].nodes).reshape(R, R))  # eq. (23)
+    theta = strengths(f, now)
+    Q0_inverse = np.zeros((2 * R, 2 * R), gamma_inv.dtype)  # eq. (25)
+    Q0_inverse[:R, :R], Q0_inverse[R:, R:] = np.linalg.inv(gamma_inv + theta[0]), -theta[2]
     y, one = f.batch.y[:, None, None], np.eye(2 * R)
-    Y = np.zeros((y.size, 2 * R, 2 * R), A.dtype)
-    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * A[1] + y**2 * A[3], y * one[:R, :R], y * one[:R, :R]
-    shift = np.linalg.inv(one + now.S @ Q0_inverse)
+    Y = np.zeros((y.size, 2 * R, 2 * R), theta.dtype)
+    Y[:, :R, :R], Y[:, :R, R:], Y[:, R:, :R] = y * theta[1] + y**2 * theta[3], y * one[:R, :R], y * one[:R, :R]
+    shift = np.linalg.inv(one + now.S @ Q0_inverse)  # eq. (26)
     G = Q0_inverse @ shift
     Y_tilde = np.linalg.solve(one + f.batch.phi * Y @ G, Y)
     means = (f.batch.powers @ Y_tilde.reshape(y.size, -1)).reshape(3, *G.shape)
@@ -65,16 +68,13 @@ def pencil(f: Features, now: Solution, omega):
 
 
 def strengths(f: Features, now: Solution):
-    """A_0 … A_3 of `Pencil`, (4, R, R): how strongly the units show 1, M, M², C in the modes of m_1."""
+    """Θ_0 … Θ_3, eq. (23); (4, R, R)."""
     R = f.modes[1].c.shape[1]
     return (f.p.N / f.dimensions[1]) * ((f.units.mix * (f.units.chance * now.q)) @ f.modes[1].units).reshape(4, R, R)
 
 
 def linear_traces(f: Features, at: Pencil):
-    """(4, R, R), the traces over inputs of T, MT, M²T, CT over d, T the resolvent of the pencil.
-
-    Of the samples' terms, (1/n)Σ y^k x xᵀT = E y^k [1 - φGỸ]G: a sample's own share of T is taken out of it.
-    """
+    """Normalised traces over inputs of T_J, MT_J, M²T_J and CT_J, eq. (27); (4, R, R)."""
     batch, R, G = f.batch, f.modes[1].c.shape[1], at.G
     first, second = (batch.moment(k) * G - batch.phi * G @ at.means[k] @ G for k in (1, 2))
     return np.array([G[:R, :R], first[:R, :R], -at.lower[R:, R:], second[:R, :R]])
@@ -84,8 +84,12 @@ def linear_traces(f: Features, at: Pencil):
 class Directions:
     """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂; all matrices (Z, Z).
 
-    inverse : T_β̂β̂⁻¹.  R[a][b] : T between e_a and e_b, β̂ projected out, eq. (32).  V[a] : of e_a into β̂, eq. (32).
-    generic : T of a direction that the first batch does not know.
+    Parameters
+    ----------
+    inverse : T_β̂β̂⁻¹.
+    R : R[a][b] = R_ab, the resolvent between e_a and e_b with β̂ removed, eq. (32).
+    V : V[a] = V_a, the coupling of e_a to β̂, eq. (32).
+    generic : T_1, the factor of a direction that the first batch does not know.
     """
 
     inverse: np.ndarray
@@ -109,12 +113,13 @@ def directions(f: Features, at: Pencil):
     basis = (f.modes[1].rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
-    def lifted(form, overlap):
+    def lifted(form, overlap):  # eq. (24)
         return overlap * np.eye(Z) - basis @ (overlap * gamma - form) @ basis.T
 
     def block(matrix, a, b=0):
         return matrix[a * m : a * m + R, b * m : b * m + R]
 
+    # eq. (32)
     inverse = np.linalg.inv(lifted(itself[:R, :R], 1.0))
     cross = [lifted(block(onto, a), batch.cosine[a]) for a in range(A)]
     pairs = [[lifted(block(between, a, b), float(a == b)) for b in range(A)] for a in range(A)]
@@ -124,7 +129,7 @@ def directions(f: Features, at: Pencil):
 
 
 def _resolved_forms(batch, at):
-    """Forms e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m) and β̂ᵀL⁻¹β̂ (m, m) of the pencil's inverse."""
+    """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29)."""
     A, m = batch.mean.size, len(at.G)
     wide = np.kron(np.eye(A), at.Q0_inverse)
     both = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)
@@ -139,11 +144,13 @@ def _resolved_forms(batch, at):
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
-    """(Z, Z), the part of `Xi` that is left when it counts once what m_1 has of β̂ᵀω_i.
+    """The matrix E of eq. (33), (Z, Z): what is left of `Xi`, as m_1 varies with β̂ᵀω over units of one readout.
 
-    A direction orthogonal to β̂ shows β̂ᵀω_i by m_1 (Σ_u)_β̂j/(Σ_u)_β̂β̂ β̂ᵀω_i. As m_1 itself varies with β̂ᵀω_i these
-    features vary beyond what m_1m_1ᵀ averaged makes of them, along one direction, Σ_uβ̂: that variance comes in by
-    Woodbury's formula. share : (U,) weight of a unit.
+    Parameters
+    ----------
+    f, at : `Features` and `Pencil`.
+    share : (U,), weight π_i q_i of a unit.
+    Xi : (Z, Z), Ξ of eq. (32).
     """
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.along

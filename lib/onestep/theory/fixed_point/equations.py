@@ -1,27 +1,8 @@
 """The equivalent features after a step of any size, at the n and d at hand, and the ridge problem on them.
 
-Hidden unit i sees ω_iᵀx with ω_i its row after the step. Two numbers of the input, z = β̂ᵀx and χ = ‖x - zβ̂‖/√d', two
-of the unit, its coefficient s on β̂ and the length r of the rest (`units`), fix all but the angle between the rests
-of ω_i and of x. That angle's cosine is g/√d', g a coordinate of a uniform direction in d' = d - 1 dimensions, so the
-unit acts as
-
-    σ(s z + r χ g) = Σ_k m_k(s, r; z, χ) P_k(g) + noise,      k = 0, 1, 2, 3,
-
-P_k the zonal harmonics (`quadrature.zonal`). Distinct degrees do not mix; P_k of random directions is the kernel of D_k
-independent features. Ridge regression on them is a deterministic problem in which a sample at a node μ = (z, χ) counts
-g_μ = p_μ/(1 + κ_μ) and a unit has susceptibility q:
-
-    T_k = [1 + (N/D_k) √g⟨q m_k m_kᵀ⟩√g]⁻¹                    share of a signal of degree k that is left,
-    κ_μ = (1/n) Σ_k D_k (1 - T_k)_μμ/g_μ + (N/n) ⟨q noise⟩_μ,   1/q = λ + noise·g + Σ_k m_kᵀ√g T_k √g m_k.
-
-`update` is this fixed-point map; `training_loss` the value Σ_k t_kᵀ√g T_k √g t_k + Σ g unseen, t_k the teacher's
-coefficients. In degree 1 the weights' covariance Σ_u = (I + tM)² + vC, which depends on the readout weight, takes the
-place of the identity (`Pencil`), and the directions that the first batch knows are kept apart (`Directions`): β̂, the
-teacher's and W0ᵀa. Of the differences between units' s only what other directions do not show can be
-used (`saturation`).
-
-As d → ∞ degrees 2 and 3 join the noise, and the nodes of χ, s and r become the terms √(2/d)·‖x‖² and 1/√d of a formula
-with E σ(uz + rg)H_k(g)/√k! in the place of m_k. Both take complex states: that is how derivatives are taken.
+`update` is the fixed-point map, eq. (19) to (21) and (26); `training_loss` the loss, eq. (36). Complex states give
+derivatives. In degree 1 the covariance of rows and the directions that the first batch knows are
+kept (`degree_one`); degrees 2 and 3 are isotropic.
 
 Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
 """
@@ -39,19 +20,21 @@ from .nodes import ISOTROPIC, Features, Solution
 def update(f: Features, state, omega):
     """One pass of the fixed-point map, packed (κ, q, S) from old; samples at μ carry weight omega (Z,) or 1.0."""
     p, now = f.p, f.solution(state)
-    at = pencil(f, now, omega)
+    at = pencil(f, now, omega)  # eq. (25) and (26)
     trace = linear_traces(f, at)
     linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
     kept, used = degree_blocks(f, now, at.g)
+    # eq. (21): 1/q less the ridge
     left = f.noise @ at.g + np.sum(f.units.mix * (trace.reshape(4, -1) @ f.modes[1].units.T), axis=0)
     left = left + np.sum(f.isotropic.units @ kept.reshape(len(kept), -1, 1), axis=0)[:, 0]
+    # eq. (20): n κ
     load = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
     load = load + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ used.reshape(len(used), -1, 1))[..., 0]
     return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
 
 
 def degree_blocks(f: Features, now: Solution, g):
-    """In the modes of `isotropic`: √g T_k √g, and (1 - T_k)/g, both (3, R, R)."""
+    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R)."""
     one = np.eye(f.isotropic.c.shape[-1])
     scale = (f.p.N / f.dimensions[ISOTROPIC])[:, None, None]
     A = scale * ((f.units.chance * now.q) @ f.isotropic.units).reshape(-1, *one.shape)
@@ -73,7 +56,7 @@ def training_loss(f: Features, state, omega):
 
 
 def higher_degrees(f: Features, now: Solution, g):
-    """What the labels of degree 2 and 3 in ζ cost, Σ_k ℓ_kᵀ√g T_k √g ℓ_k."""
+    """The loss of the label's degrees 2 and 3, Σ_k ℓ_kᵀ√g T_k √g ℓ_k, in eq. (36)."""
     cost = 0.0
     for k, rows, used in zip(ISOTROPIC, f.isotropic.rows, degree_blocks(f, now, g)[1], strict=True):
         if k:
@@ -104,6 +87,7 @@ def blocks(f: Features, now: Solution, at, forms):
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * f.units.along)) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
+    # eq. (35)
     A, b_0 = one - zE @ Xi * z.T, f.label[0] * root - zE @ forms.V[0] @ linear
     B, C, b_1 = m[0].T * strength, np.eye(share.size), np.zeros(share.size)
     if len(forms.R) == 2:  # eq. (34): along W0ᵀa; q knows of `generic` already

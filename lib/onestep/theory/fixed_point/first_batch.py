@@ -52,12 +52,12 @@ class FirstBatch:
 
     @cached_property
     def D(self):
-        """‖β‖²."""
+        """‖β‖², eq. (5)."""
         return float(self.mean @ self.mean + self.rest)
 
     @cached_property
     def cosine(self):
-        """(A,) cosines of β with the directions."""
+        """(A,) cosines of β with the directions, eq. (5)."""
         return self.mean / sqrt(self.D)
 
     @cached_property
@@ -85,7 +85,7 @@ class FirstBatch:
 
     @cached_property
     def span(self):
-        """I, M, M², C in the span of the e_a and β; (4, A + 1, A + 1)."""
+        """I, M, M², C in the span of the e_a and β, eq. (9); (4, A + 1, A + 1)."""
         A, m2 = self.mean.size, self.moment(2)
         root = sqrt(self.phi * m2)
         M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
@@ -103,7 +103,7 @@ class FirstBatch:
 
     @cached_property
     def excess(self):
-        """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞; (4,)."""
+        """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
         M = self.pair @ self.y
         beyond = _beyond(self.pair @ self.y**2, self.moment(2))
         return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + beyond) + np.sum(M**2), beyond])
@@ -157,7 +157,7 @@ def first_batch(p: Problem, phi, order, tau=0.0):
 
 
 def spread(batch, d):
-    """Two first batches of d inputs whose D varies as that of drawn ones does, and with it `mean` and `rest`."""
+    """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean` and `rest`, eq. (41)."""
     A, y = batch.mean.size, batch.y
     plain, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
     covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d

@@ -47,7 +47,7 @@ def _products(x):
 
 
 def modes(m, pz, pu, smallest):
-    """`Modes` of m (U, Z) under the weights pz (Z,) and pu (U,) whose root mean square is at least `smallest`."""
+    """`Modes` of m (U, Z), eq. (23), under the weights pz (Z,) and pu (U,), of root mean square `smallest` or more."""
     _, size, right = np.linalg.svd((m * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
     keep = size > smallest
     c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
@@ -135,6 +135,7 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     z, pz = quadrature.graded(order, strip)
     chi, pc = quadrature.length(p.d - 1, quadrature.lengths(p.d))
     z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
+    # eq. (2) for units, eq. (4) for the label
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)
     label, unseen = quadrature.expand(p.target, batch.cosine[0] * z, batch.away * chi, p.d - 1)
     size = sqrt(p.student.second_moment)

@@ -145,10 +145,9 @@ class Family:
 
 
 def losses_at(features, state):
-    """L_tr, and L_te from one derivative of it.
+    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction ω̇ = (1 + κ)² of sample weights.
 
-    The test error of node z is e_z = ((1 + κ_z)²/p_z) ∂L_tr/∂ω_z (leave-one-out), so L_te = Σ p_z e_z is the derivative
-    of L_tr in the single direction ω̇ = (1 + κ)²; the fixed point answers it through one linear solve.
+    The response of the fixed point takes one linear solve.
     """
     omega_dot = 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
 
@@ -165,7 +164,7 @@ def losses_at(features, state):
 
 
 def learned_at(features, state, degree):
-    """b_degree of the fit on the equivalent features: what y has of H_degree less what the residual keeps of it."""
+    """b_degree of the fit on the equivalent features, eq. (40)."""
     p, batch = features.p, features.batch
     function = Polynomial(np.eye(degree + 1)[degree])
     tilt, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)

@@ -81,7 +81,7 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
 
 
 def rows(p: Problem, eta, batch, a, chance, step_noise):
-    """`Rows` after a step eta for the readout weights a (A,) of probabilities chance (A,)."""
+    """`Rows` after a step eta for the readout weights a (A,) of probabilities chance (A,), eq. (11) to (17)."""
     c1, c2, c3, c4 = p.student.coefficients(4)[1:]
     spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if p.initial_output == "full" else 0.0)
     anisotropic = step_noise in ANISOTROPIC
@@ -100,7 +100,7 @@ def rows(p: Problem, eta, batch, a, chance, step_noise):
         square = square * np.exp(mean_excess(p, eta * a, batch, t, powers, law, step_noise) / square / p.d)
     start = law.start * (p.first_layer == "gaussian")
     back = (1 + t * batch.onto_hat[1]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
-    tilt = law.slope * back + law.shared / np.sqrt(along)
+    tilt = law.slope * back + law.shared / np.sqrt(along)  # eq. (16)
     spread = start**2 + np.maximum(law.variance + (law.slope**2 - tilt**2) / 2, 0.0)  # eq. (16)
     fall = (p.first_layer == "sphere") - anisotropic * 24 * c4 * eta * a * batch.onto_hat[1]
     follow = anisotropic * 3 * c3 / c1 * start * square / np.maximum(spread, _NONE)

@@ -183,6 +183,13 @@ def test_without_a_step_the_direction_of_the_first_batch_does_not_matter(n, d, N
     assert relative(turned(p, 0.05), turned(p, 0.95)) < 0.2 / d
 
 
+def test_three_nodes_of_lengths_give_the_invariant_formula():
+    """Two are 2.3 times the bound off here."""
+    rng = np.random.default_rng([31, 198])
+    found, bound = invariant_formula(random_problem(rng), rng)
+    assert found < bound
+
+
 def main(count, *names):
     for check in [check for check in PROPERTIES if not names or check.__name__ in names]:
         worst = []

@@ -21,7 +21,7 @@ from scipy import optimize, stats
 from onestep import Problem, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
-WIDE, SMALL, PROBLEMS = 60, 126, 135  # numbers below WIDE are `wide`, below SMALL `small`, the others `dense`
+WIDE, SMALL, PROBLEMS = 60, 126, 151  # numbers below WIDE are `wide`, below SMALL `small`, the others `dense`
 INPUTS, SAMPLES = (10, 20, 50, 150, np.inf), (0.0, 0.01, 0.1, 0.25, 10.0)  # edges of the map's regions, in d and n/d²
 FEWEST, SEEN = 6, 2e-4  # deviations in a region, and the least standard deviation called one
 FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise", "first_layer", "initial_output")
@@ -154,6 +154,8 @@ STRATA = {
     "|c⋆2| ≥ .3": lambda p: abs(p.target.coefficients(2)[2]) >= 0.3,
     "noise ≤ .3": lambda p: p.noise <= 0.3,
     "n/d² ≥ .05": lambda p: p.n >= 0.05 * p.d**2,
+    "n/d² ≥ .25": lambda p: p.n >= 0.25 * p.d**2,
+    "full initial output": lambda p: p.initial_output == "full",
     "N > n": lambda p: p.N > p.n,
 }
 
@@ -228,7 +230,7 @@ def main(argument=""):
     rows = table()
     if argument == "simulate":
         done = {int(row["problem"]) for row in rows}
-        for number in set(range(PROBLEMS)) - done:
+        for number in sorted(set(range(PROBLEMS)) - done):
             new = zip(described(number), simulated(number), predicted(number), strict=True)
             rows += [{**a, **b, **c} for a, b, c in new]
             write(rows)

@@ -36,8 +36,7 @@ report.save(fig, f"{number}_line", "A line that rises.", x=x)
 
 VERDICT = """\
 v = report.Verdicts(f"{number}_sample", claim="C0: the mean", source="nowhere")
-v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1))
-v.control("no mean", of="mean", claimed=0.0)
+v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1), control=("no mean", 0.0))
 v.conclude()
 """
 

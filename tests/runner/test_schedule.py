@@ -33,7 +33,7 @@ def test_a_run_writes_notebook_figures_ledger_and_table(project, capsys):
     names |= {"README.md", "figures/README.md", "figures/07_sample.json", "notebooks/07_sample.ipynb"}
     assert set(project.snapshot()) == names
     text = (project / "README.md").read_text()
-    assert "[07](notebooks/07_sample.ipynb) | mean | 9.500 | 9.500 ± 0.10 | 4.3 % | no mean |" in text
+    assert "[07](notebooks/07_sample.ipynb)|mean|9.500|9.500 ± 0.10|4.3 %|no mean|" in text
     assert text.endswith("<!-- results:end -->\nafter\n")
     ledger = json.loads((project / "figures/07_sample.json").read_text())
     assert ledger["parameters"] == {"n": 20, "eta": 1.0, "sizes": [10, 20], "law": "gauss", "seed": 0}

@@ -37,10 +37,9 @@ def stream(text):
 
 def rows(number):
     verdicts = report.Verdicts(f"{number}_sample", claim=f"C{number}: the |mean|", source="a paper")
-    verdicts.agrees("mean", 2.5, Estimate(2.4, 0.1))
+    verdicts.agrees("mean", 2.5, Estimate(2.4, 0.1), control=("as printed", 7.25))
     verdicts.at_least("lower end", 1.0, Estimate(2.4, 0.1))
     verdicts.consistent("formula", 2.5, 2.5, 0.1)
-    verdicts.control("as printed", of="mean", claimed=7.25)
     return verdicts.rows
 
 

@@ -97,8 +97,9 @@ def test_verdicts_show_the_main_rows_and_fold_the_rest(pages):
     assert "## C07: the \\|mean\\|\n\na paper; [07_sample](/notebooks/07_sample.md)" in pages["all.md"]
     main, rest = pages["all.md"].split("<details><summary>All 4 rows</summary>")[:2]
     assert "| lower end |" in main
-    assert "control: mean: as printed" not in main
-    assert "control: mean: as printed" in rest
+    assert "| formula |" not in main
+    assert "| formula |" in rest
+    assert "as printed: 7.250, rejected" in rest
 
 
 def test_the_reference_has_every_module_of_the_library():

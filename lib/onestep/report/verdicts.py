@@ -151,17 +151,6 @@ class Verdicts:
         self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
         self._controls(quantity, control)
 
-    def control(self, name, of, *, claimed=None, measured=None, headline=False):
-        """A control as a row of its own, for an earlier row `of`; new notebooks give each row its `control` instead.
-
-        name : what is broken.   of : the quantity of an earlier row; its tolerance and scale are used.
-        claimed : a wrong value in place of the right one.   measured : samples or an Estimate from a broken experiment.
-        At least one of them.
-        """
-        if of not in self._asked or (claimed is None and measured is None):
-            raise ValueError(f"control {name!r}: needs an earlier row, not {of!r}, and a claimed or measured value")
-        self._control(name, of, headline, claimed=claimed, measured=measured)
-
     def _controls(self, of, control):
         for name, wrong in _pairs(of, control):
             kind = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"

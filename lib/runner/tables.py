@@ -34,7 +34,7 @@ def update(project):
     """Bring the README's table of results up to date, and those in `figures/`."""
     existing = {notebook.name for notebook in project.notebooks()}
     books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
-    page = f"# All verdicts\n\n{full_table(books, read_records(project.root, 'large'))}\n"
+    page = all_verdicts(books, read_records(project.root, "large"))
     write_if_changed(project.root / "figures" / "README.md", page)
     readme = project.root / "README.md"
     if readme.exists():
@@ -148,6 +148,17 @@ def glance(books, claims, large):
             f"- At larger sizes {sum(failed.values())} of {sum(found['rows'] for found in large.values())} rows fail"
             + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
         ]
+    )
+
+
+def all_verdicts(books, large):
+    """`figures/README.md`.   books, large : as in `full_table`."""
+    return (
+        "# All verdicts\n\n"
+        "*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may "
+        "lie from it, in standard errors. *Resolution* is the smallest relative error that the row detects. A *control* is the claim made "
+        "false on purpose, with the wrong value or measurement; the row must reject it.\n\n"
+        f"{full_table(books, large)}\n"
     )
 
 

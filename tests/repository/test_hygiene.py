@@ -216,7 +216,7 @@ def test_the_tables_are_made_of_the_ledgers():
     assert all(len(part.findall(readme)) == 1 for part in tables.PARTS.values())
     if books:
         full = (ROOT / "figures/README.md").read_text(encoding="utf-8")
-        assert full == f"# All verdicts\n\n{tables.full_table(books, tables.read_records(ROOT, 'large'))}\n"
+        assert full == tables.all_verdicts(books, tables.read_records(ROOT, "large"))
 
 
 def test_the_table_of_other_seeds_is_made_of_its_records():

@@ -24,6 +24,13 @@ def test_inputs_have_the_covariance_and_labels_the_teacher():
         assert np.std(now.y - P.target(now.X @ now.beta_star)) == pytest.approx(P.noise, rel=0.3)
 
 
+def test_first_sample_and_readout_are_the_problem_s():
+    p, seen = P.replace(step_samples=50, readout=[1.0, -1.0]), []
+    simulate.covariance.first_stair(p, SPECTRUM, [lambda now: seen.append(now) or sgd(now)], trials=1, jobs=1)
+    assert seen[0].X.shape == (50, p.d)
+    np.testing.assert_allclose(np.abs(seen[0].a), p.N**-0.5)
+
+
 def test_a_flat_spectrum_is_the_first_plateau():
     run = simulate.covariance.first_stair(P, np.ones(36), [sgd], trials=60, seed=3, redraws=4)
     known = simulate.plateaus(P, [0, 1], trials=60, seed=4, redraws=4)

@@ -26,9 +26,16 @@ def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize(("layer", "output"), [("sphere", "full"), ("gaussian", "negligible")])
-def test_control_variates_have_mean_zero(layer, output):
-    p = WIDE.replace(first_layer=layer, initial_output=output)
+@pytest.mark.parametrize(
+    ("layer", "output", "readout"),
+    [
+        ("sphere", "full", "gaussian"),
+        ("gaussian", "negligible", "gaussian"),
+        ("sphere", "negligible", [0.6, 1.64**0.5]),
+    ],
+)
+def test_control_variates_have_mean_zero(layer, output, readout):
+    p = WIDE.replace(first_layer=layer, initial_output=output, readout=readout)
     for run in (
         simulate.spectra.weights(p, [3.0], trials=250, seed=2),
         simulate.spectra.features(p, [3.0], 1, order=1, trials=250, seed=3),

@@ -112,6 +112,14 @@ def test_redraws_average_replicates_that_share_the_first_layer_and_the_second_in
     np.testing.assert_allclose(got.variates[0], np.mean(known, axis=0))
 
 
+def test_redraws_keep_the_law_of_the_readout_and_the_size_of_the_first_sample():
+    p, rng = P.replace(readout=[0.6, 1.64**0.5], step_samples=30), simulate.key(7, 0)
+    first = simulate.draw(p, rng)
+    for now in (first, simulate.redraw(p, first, rng)):
+        np.testing.assert_allclose(np.unique(now.a) * np.sqrt(p.N), p.readout)
+        assert now.X.shape == (30, p.d) and now.y.shape == (30,)
+
+
 @pytest.mark.parametrize(
     ("orders", "options", "message"),
     [

@@ -178,3 +178,14 @@ def test_a_teacher_without_a_linear_part_wants_infinite_damping():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_step_on_a_sample_of_its_own_size():
+    """Directions are those of so many samples; with Σ = I the first plateau is as 1/‖β‖²."""
+    for m in (100, 4000):
+        p, q = P.replace(step_samples=m), P.replace(n=m)
+        for law in (covariance.population, covariance.signs, lambda p, s: covariance.sample_covariance(p, s, 0.3)):
+            np.testing.assert_array_equal(law(p, SPECTRUM), law(q, SPECTRUM))
+        assert covariance.best_damping(p) == covariance.best_damping(q)
+        ratio = covariance.first_gain(p, [1.0]).test / covariance.first_gain(P, [1.0]).test
+        assert ratio == pytest.approx(P.D / p.D, rel=1e-10)

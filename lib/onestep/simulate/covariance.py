@@ -15,7 +15,7 @@ from ..checks import whole
 from ..problem import Problem
 from .control_variates import variates
 from .every_step import memory
-from .network import Draw, draw, sample
+from .network import Draw, draw, readout, sample
 from .replicates import Result, collect
 from .staircase import LimitFits
 
@@ -49,7 +49,6 @@ def first_stair(p: Problem, spectrum, steps, *, redraws=1, **run) -> FirstStair:
     Parameters
     ----------
     p : Problem
-        Its first layer is taken as "sphere".
     spectrum : array, (d,)
         Eigenvalues > 0 of the inputs' covariance.
     steps : sequence of callable
@@ -95,8 +94,8 @@ def _redraw(p, white, root, rng):
     """All but W0 and X̃ anew, in white coordinates g = Σ^{-1/2}x, where the teacher is Σ^{1/2}β⋆ of norm 1."""
     teacher = root * rng.standard_normal(p.d)
     teacher /= np.linalg.norm(teacher)
-    a = rng.standard_normal(p.N) / np.sqrt(p.N)
-    X, y = sample(p, teacher, rng)
+    a = readout(p, rng)
+    X, y = sample(p, teacher, rng, size=p.first_samples)
     y2 = p.target(white.X2 @ teacher) + p.noise * rng.standard_normal(p.n)
     return Draw(teacher, white.W0, a, X, y, white.X2, y2)
 

@@ -56,8 +56,7 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
         For a bad argument, for data with another number of columns than p.d or with too few rows, and when the memory
         needed is not there (checked before anything is drawn).
     """
-    values = as_problem(p).readout_values
-    sizes = [p.first_samples, p.n]
+    sizes = [as_problem(p).first_samples, p.n]
     sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
     gib = 8 * p.d * (p.N + sum(sizes)) / 2**30
     if gib > 1:  # asking the system takes longer than a small draw
@@ -71,7 +70,7 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
         W0 /= np.linalg.norm(W0, axis=1, keepdims=True)
     else:
         W0 /= np.sqrt(p.d)
-    a = (rng.standard_normal(p.N) if values is None else rng.choice(values, p.N)) / np.sqrt(p.N)
+    a = readout(p, rng)
     if data is None:
         samples = [sample(p, beta_star, rng, size=size) for size in sizes]
     else:
@@ -81,7 +80,7 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
 
 
 def redraw(p: Problem, draw: Draw, rng) -> Draw:
-    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a (Gaussian), the first sample, ỹ.
+    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a, the first sample, ỹ.
 
     Parameters
     ----------
@@ -92,9 +91,15 @@ def redraw(p: Problem, draw: Draw, rng) -> Draw:
     """
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)
-    a = rng.standard_normal(p.N) / np.sqrt(p.N)
-    X, y = sample(p, beta_star, rng)
+    a = readout(p, rng)
+    X, y = sample(p, beta_star, rng, size=p.first_samples)
     return Draw(beta_star, draw.W0, a, X, y, draw.X2, _labels(p, beta_star, rng, draw.X2))
+
+
+def readout(p: Problem, rng):
+    """The readout weights a (N,), of the law that p says."""
+    values = p.readout_values
+    return (rng.standard_normal(p.N) if values is None else rng.choice(values, p.N)) / np.sqrt(p.N)
 
 
 def sample(p: Problem, beta_star, rng, *, size=None):

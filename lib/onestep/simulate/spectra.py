@@ -279,7 +279,8 @@ def _features(p, eta, count, order, rng):
     for step in eta:
         top = singular_triplets(network.features(p, base, move, step), count, tolerance=_NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
-    moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, 15), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
+    sixth = 15.0 if p.readout_values is None else np.mean(p.readout_values**6)
+    moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, sixth), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
     table = np.array(out)
     known = np.concatenate([_variates(p, now), moments])
     return {"values": table[..., 0], "overlap": table[..., 1:], "variates": known}

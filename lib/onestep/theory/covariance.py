@@ -11,7 +11,8 @@ With θ = c⋆1 β⋆ the linear part of the teacher and A = ΣT/ν, in the eige
     Δ_1 = λJ,   J = ⟨θ, b⟩_A²/⟨b, b⟩_A = ‖θ‖_A² - min_t ‖θ - tb‖_A²,   Λ_1 = -ν² (∂J/∂ν) (dν/dλ):
 
 it asks how well b estimates θ. `Direction` states what enters, b_j = k(s_j) θ_j + √(v(s_j)/d) g_j with g_j ~ N(0, 1),
-so that J = (c⋆1² ⟨sTk⟩)²/⟨sT (c⋆1² k² + v)⟩/ν, ⟨·⟩ the mean over the eigenvalues.
+so that J = (c⋆1² ⟨sTk⟩)²/⟨sT (c⋆1² k² + v)⟩/ν, ⟨·⟩ the mean over the eigenvalues. A step's n and φ are those of its
+own sample, `Problem.step_phi`.
 
 Best directions. A' = -∂A/∂ν >= 0 (forms of a resolvent decrease in λ), and -∂J/∂ν = ‖θ‖_A'² - ‖θ - tb‖_A'² with the t
 that is best for A. So if t = 1 for every diagonal metric, and b is the nearest to θ in every one, b is best for Δ_1 and
@@ -133,7 +134,7 @@ def population(p: Problem, spectrum, preconditioner=None) -> Direction:
     """
     s = _spectrum(spectrum)
     P = np.ones_like(s) if preconditioner is None else _preconditioner(preconditioner, s)
-    return Direction(s * P, p.phi * p.label_power * s * P**2)
+    return Direction(s * P, p.step_phi * p.label_power * s * P**2)
 
 
 def sample_covariance(p: Problem, spectrum, damping) -> Direction:
@@ -152,14 +153,14 @@ def sample_covariance(p: Problem, spectrum, damping) -> Direction:
     ValueError for a bad argument.
     """
     s, damping = _spectrum(spectrum), number("damping", damping, least=0)
-    if damping == 0 and p.phi >= 1:
-        raise ValueError(f"damping = 0: must be > 0 with d = {p.d} inputs and n = {p.n} samples, for Σ̂ is singular")
-    kappa = 0.0
+    if damping == 0 and p.step_phi >= 1:
+        raise ValueError(f"damping = 0: must be > 0 with d = {p.d} inputs and {p.first_samples} samples: Σ̂ is singular")
+    phi, kappa = p.step_phi, 0.0
     if damping > 0:
-        kappa = brentq(lambda x: x * (1 - p.phi * np.mean(s / (s + x))) - damping, damping, damping + p.phi, xtol=1e-14)
+        kappa = brentq(lambda x: x * (1 - phi * np.mean(s / (s + x))) - damping, damping, damping + phi, xtol=1e-14)
     linear, left = p.target.linear**2, s / (s + kappa) ** 2
-    error = (linear * kappa**2 * np.mean(left) + p.label_power - linear) / (1 - p.phi * np.mean(s * left))
-    return Direction(s / (s + kappa), p.phi * error * left)
+    error = (linear * kappa**2 * np.mean(left) + p.label_power - linear) / (1 - phi * np.mean(s * left))
+    return Direction(s / (s + kappa), phi * error * left)
 
 
 def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
@@ -178,7 +179,7 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     ValueError for a bad argument.
     """
     choice("basis", basis, BASES)
-    s, noise = _spectrum(spectrum), p.phi * p.label_power
+    s, noise = _spectrum(spectrum), p.step_phi * p.label_power
     square = p.target.linear**2 * s**2 + noise * s  # d E β_j²
     seen, power = (s, square) if basis == "eigenbasis" else (1.0, np.mean(square))
     kappa2 = p.student.linear**2 / (noise * seen * (p.student.slope_second_moment - p.student.linear**2))
@@ -198,8 +199,8 @@ def best_damping(p: Problem) -> Damping:
     """
     linear, ratio = p.target.linear**2, np.inf
     if linear > 0:
-        ratio = p.phi * p.label_power / linear
-    return Damping(float(ratio), float(ratio - p.phi))
+        ratio = p.step_phi * p.label_power / linear
+    return Damping(float(ratio), float(ratio - p.step_phi))
 
 
 def _step(p, spectrum, direction):

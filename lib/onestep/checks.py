@@ -32,14 +32,14 @@ def choice(argument, value, allowed):
     return value
 
 
-def steps(eta):
+def steps(eta, argument="eta"):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
     try:
         out = np.asarray(eta, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of numbers >= 0") from None
+        raise ValueError(f"{argument} = {eta!r}: must be a number or a 1-D array of numbers >= 0") from None
     if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
-        raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
+        raise ValueError(f"{argument} = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
     return out
 
 

@@ -15,7 +15,7 @@ from onestep.report import cells, markdown_table
 
 from .files import write_if_changed
 
-ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)[^|\n]*\|[^|\n]*\|")
+ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
 NUMBER = re.compile(r"<!-- (\w+) -->(-?[\d.]+\d)")
 FIGURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?figures/(\w+)\.png\)")
 _BLOCK = re.compile(r"(?s)(<!-- (rows|erratum) ([^>]+?):begin -->\n).*?(<!-- end -->)")

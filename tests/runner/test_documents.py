@@ -35,6 +35,13 @@ def test_rows_and_figures_are_filled():
     assert documents.filled(ROOT, text, SAMPLE) == text
 
 
+def test_a_row_with_bars_stays_two_cells():
+    row = {"quantity": "size", "control": False, "claimed": "|a|", "measured": "|b|"}
+    text = documents.filled(ROOT, "<!-- row 13 size --> 0 | 0 | ok |", [{"notebook": "13_x", "rows": [row]}])
+    assert text == r"<!-- row 13 size --> \|a\| | \|b\| | ok |"
+    assert documents.filled(ROOT, text, [{"notebook": "13_x", "rows": [row]}]) == text
+
+
 def test_blocks_hold_verdicts_on_marked_numbers_and_scripts():
     page = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
     emptied = documents._BLOCK.sub(r"\1\4", page)

@@ -73,8 +73,9 @@ def test_losses_written_out():
         (lambda: second_step.outliers(P, -1.0, 1.0), "eta1 = -1"),
         (lambda: second_step.outliers(P, 1.0, 1.0, count=0), "count = 0"),
         (lambda: second_step.first_stairs(P, 1.0, 0.0), "eta2 = 0"),
-        (lambda: second_step.losses(P, 1.0, [1.0, np.nan]), "eta2 = array"),
-        (lambda: second_step.losses(P, 1.0, -1.0), "eta2 = array"),
+        (lambda: second_step.losses(P, 1.0, [1.0, np.nan]), r"eta2 = \[1.0"),
+        (lambda: second_step.losses(P, 1.0, []), r"eta2 = \[\]"),
+        (lambda: second_step.losses(P, 1.0, -1.0), "eta2 = -1"),
         (lambda: second_step.directions(P, 0), "count = 0"),
     ],
 )

@@ -84,3 +84,5 @@ def test_the_conventions_of_ba_et_al_are_ours():
 def test_bad_arguments_are_named(samples, least, name):
     with pytest.raises(ValueError, match=name):
         theory.baselines.linear_ridge(P, samples, least=least)
+    with pytest.raises(ValueError, match=name):
+        theory.baselines.linear_ridge(P.replace(teacher=(0.0, 0.0, 1.0)), samples, least=least)

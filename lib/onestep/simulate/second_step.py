@@ -11,8 +11,9 @@ from functools import partial
 import numpy as np
 from scipy.linalg import eigh
 
+from .. import checks
 from ..checks import number, whole
-from ..problem import Problem
+from ..problem import Problem, as_problem
 from .control_variates import variates
 from .every_step import memory
 from .network import Draw, direction, draw, gradient, ridge
@@ -225,10 +226,8 @@ def losses(p: Problem, eta1, eta2, **run) -> Losses:
     ValueError
         For a bad argument, or when the memory needed is not there.
     """
-    eta2 = np.atleast_1d(np.asarray(eta2, float))
-    if eta2.ndim != 1 or not np.all(np.isfinite(eta2) & (eta2 >= 0)):
-        raise ValueError(f"eta2 = {eta2!r:.60}: must be numbers >= 0")
-    return collect(Losses, partial(_losses, p, number("eta1", eta1, least=0), eta2), memory(p), **run)
+    eta1, eta2 = number("eta1", eta1, least=0), np.atleast_1d(checks.steps(eta2, "eta2"))
+    return collect(Losses, partial(_losses, p, eta1, eta2), memory(p, 3 * as_problem(p).n), **run)
 
 
 def _losses(p, eta1, eta2, rng):

@@ -30,12 +30,12 @@ def linear_ridge(p: Problem, samples, *, least=0.0):
     ValueError
         For samples <= 0 or least < 0.
     """
-    gamma = p.d / number("samples", samples, above=0)
+    gamma, least = p.d / number("samples", samples, above=0), number("least", least, least=0)
     signal = p.target.linear**2
     rest = p.target.variance - signal + p.noise**2
     if signal == 0:
         return rest  # any penalty leaves noise to fit: the best one is infinite
-    penalty = max(number("least", least, least=0), gamma * rest / signal)
+    penalty = max(least, gamma * rest / signal)
     half = (penalty + gamma - 1) / 2
     root = sqrt(half**2 + penalty)
     nu = half + root if half > 0 else penalty / (root - half)

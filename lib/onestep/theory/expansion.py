@@ -14,6 +14,7 @@ from scipy.special import factorial, factorial2
 
 from ..checks import number, steps, whole
 from ..problem import Problem, as_problem
+from .quadrature import gauss_hermite
 from .random_features import common_part, traces
 
 _NODES = 48  # Gauss-Hermite nodes for kernels in z and u: entire in szu, exact to rounding for s <= 1
@@ -51,8 +52,8 @@ def omitted(p: Problem, eta, order):
         >= 0.
     """
     eta, order = steps(eta), whole("order", order, 0)
-    z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
-    root = np.sqrt(mass / mass.sum())
+    z, mass = gauss_hermite(_NODES)
+    root = np.sqrt(mass)
     c = as_problem(p, standard=True).student.coefficients(order)
     out = []
     for step in np.atleast_1d(eta):
@@ -81,7 +82,7 @@ def forms(p: Problem, order, *, length=1.0):
         Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess kurtosis
         κ. Of the inputs' law it is all that these limits see.
     """
-    t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
+    t, q = traces(as_problem(p, standard=True)), np.arange(1, whole("order", order, 1) + 1)
     scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu
     tau = p.psi / p.phi * t.df
     length = number("length", length, least=0)

@@ -30,14 +30,13 @@ from dataclasses import dataclass
 from math import factorial, sqrt
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from ..checks import choice, number, whole
 from ..hermite import ShiftedReLU
 from ..problem import Problem, as_problem
-from . import spectra
+from . import quadrature, spectra
 
 BATCHES = ("reused", "fresh")
 _NODES = {"neuron": 41, "teacher": 60, "rest": 24, "noise": 12}  # Gauss-Hermite nodes: converged to 1e-3
@@ -219,7 +218,8 @@ class _Samples:
         as_problem(p, standard=True)
         if p.initial_output != "negligible":
             raise ValueError(f'initial_output = {p.initial_output!r}: must be "negligible" for a second step')
-        rules = [_rule(_NODES["teacher"]), _rule(_NODES["rest"]), _rule(_NODES["noise"] if p.noise else 1)]
+        counts = _NODES["teacher"], _NODES["rest"], _NODES["noise"] if p.noise else 1
+        rules = [quadrature.gauss_hermite(count) for count in counts]
         self.x, self.g, e = (part.ravel() for part in np.meshgrid(*(rule[0] for rule in rules), indexing="ij"))
         self.weight = np.einsum("i,j,k->ijk", *(rule[1] for rule in rules)).ravel()
         self.y = p.target(self.x) + p.noise * e
@@ -232,7 +232,7 @@ class _Samples:
 def _mean_part(p, eta1, eta2, own):
     """√N a at its nodes and their weights, N times the Gram matrix of the rows' mean part there, √N times its product
     with β⋆."""
-    a, weight = _rule(_NODES["neuron"])
+    a, weight = quadrature.gauss_hermite(_NODES["neuron"])
     s, c1, h = _Samples(p), p.student.linear, 1e-4
     u = eta1 * c1 * a[:, None] / sqrt(p.N)
     v = s.y * _smoothed(p, s, u, s.z, own)
@@ -249,13 +249,8 @@ def _smoothed(p, s, u, z, own):
     """
     c1, total = p.student.linear, 0.0
     spread = np.abs(u) / c1 * sqrt(p.phi * p.label_power * (p.student.slope_second_moment - c1**2))
-    for e, weight in zip(*_rule(_NODES["noise"]), strict=True):
+    for e, weight in zip(*quadrature.gauss_hermite(_NODES["noise"]), strict=True):
         shift = u * z + spread * e
         itself = u / c1 * p.phi * s.y if own else 0.0
         total = total + weight * (ndtr(np.minimum(0, shift + itself)) + np.maximum(0, ndtr(shift) - 0.5))
     return total
-
-
-def _rule(count):
-    nodes, weights = hermegauss(count)
-    return nodes, weights / weights.sum()

@@ -29,6 +29,7 @@ from ..checks import choice, number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem, as_problem
 from .bulks import Law, SampledRows
+from .quadrature import gauss_hermite
 from .staircase import require_spikes
 
 SPIKE_NOISE = ("isotropic", "absent")  # what the spikes are known for
@@ -91,8 +92,7 @@ def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows
 def gradient_gap(p: Problem, step_noise="isotropic"):
     """‖G - c_1 a βᵀ‖/‖G‖, which falls like √(log N/n): mean of the largest value of the rest's bulk over |c_1|√D.
 
-    The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ'); step_noise : "isotropic" or "correlated", as in
-    `weights`.
+    The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ').
 
     Parameters
     ----------
@@ -361,8 +361,7 @@ class _Kernel:
 
     def __init__(self, p, eta, step_noise="isotropic"):
         require_spikes(p, 1)
-        z, mass = np.polynomial.hermite_e.hermegauss(_NODES)
-        mass = mass / mass.sum()
+        z, mass = gauss_hermite(_NODES)
         theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0

@@ -52,7 +52,7 @@ def evaluate(system, a, W, ridge):
     W : array, (..., m, d)
         First layer.
     ridge : float
-        λ > 0.
+        λ >= 0.
     """
     loss, by_second, by_first = slopes(system, a, W, np.array([ridge, ridge]))
     slope = np.sum(by_second**2, axis=-1) + np.sum(by_first**2, axis=(-2, -1))
@@ -85,7 +85,7 @@ def follow(system, a, W, ridge, marks):
     ValueError
         For marks that are empty or do not increase.
     """
-    marks = np.array([whole("marks", int(mark), 0) for mark in marks])
+    marks = np.array([whole("marks", mark, 0) for mark in marks])
     if len(marks) < 1 or np.any(np.diff(marks) <= 0):
         raise ValueError(f"marks = {marks}: must be increasing whole numbers, at least one")
     passed = []

@@ -369,7 +369,7 @@ def shifted(spec, by):
     spec : str, sequence, callable or Function
         As for `Problem`.
     by : float
-        Constant that is subtracted.
+        How far f is moved to the left.
     """
     f = function(spec)
     moved = Function(lambda z: f(z + by), kinks=[k - by for k in f.kinks])

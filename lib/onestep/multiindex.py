@@ -51,11 +51,6 @@ class Target:
         return float(sum(c**2 * prod(map(factorial, alpha)) for alpha, c in self.terms.items()))
 
     @property
-    def information_exponent(self):
-        """Lowest order >= 1 of a term (Ben Arous et al. 2021); ValueError for a constant."""
-        return min(sum(alpha) for alpha in self.terms if any(alpha))
-
-    @property
     def preprocessed(self):
         """The target without its 0th and 1st Hermite parts; ValueError if nothing is left."""
         return Target({alpha: c for alpha, c in self.terms.items() if sum(alpha) > 1})

@@ -172,8 +172,8 @@ def report(mutants):
     return f"""# Mistakes that the unit tests notice
 
 Written by `python tools/mutation` on {date.today().isoformat()}. Each mistake of `mutants.toml` was made alone, and
-the unit tests ran until the first failure. "audit": mistakes of an earlier list, of which the tests of then missed two
-in five; "new": mistakes in younger code.
+the unit tests ran until the first failure. "audit": mistakes that an audit of the formulas
+named; "new": mistakes in code that it did not see.
 
 {table(*shares(mutants))}
 

@@ -157,10 +157,10 @@ class Verdicts:
             self._control(name, of, **{kind: wrong})
             self.rows[-1] |= {"of": of, "name": name, "wrong": kind}
 
-    def _control(self, name, of, headline=False, claimed=None, measured=None):
+    def _control(self, name, of, claimed=None, measured=None):
         sign, right, found, allowance, scale = self._asked[of]
         claimed, measured = right if claimed is None else claimed, found if measured is None else measured
-        self._test("control", sign, f"{of}: {name}", claimed, measured, allowance, scale, headline)
+        self._test("control", sign, f"{of}: {name}", claimed, measured, allowance, scale, False)
 
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.

@@ -248,7 +248,7 @@ def examine(data) -> bool:
     Parameters
     ----------
     data
-        `Rows`, all of which are looked at, or a `Sampler`, of which a thousand rows are (4d, if more).
+        `Rows`, judged by all of them, or a `Sampler`, judged by a thousand rows, or 4d if that is more.
     """
     if isinstance(data, Rows):
         X, y = data.X, data.y

@@ -55,7 +55,7 @@ def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=Fals
 def fresh_steps(target, d, n, N, steps, rng, activation, *, eta=2.0):
     """Cosines of the neurons with the target's directions after 0, 1, ..., `steps` giant steps, (steps + 1, N, r).
 
-    Every step draws n fresh samples, moves w_i to w_i + η g_i and puts it back on the unit sphere. eta : η > 0.
+    Every step draws n fresh samples, moves w_i to w_i + η g_i and puts it back on the unit sphere.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def fresh_steps(target, d, n, N, steps, rng, activation, *, eta=2.0):
     rng : numpy.random.Generator
     activation : str, sequence or callable
         Anything `hermite.function` takes.
-    eta : float or array
-        Step sizes >= 0.
+    eta : float
+        Step size η > 0.
     """
     d, n, N, steps = whole("d", d, target.r), whole("n", n, 1), whole("N", N, 1), whole("steps", steps, 1)
     number("eta", eta, above=0)

@@ -97,12 +97,10 @@ class LimitFits:
     def losses(self, draws, units, orders):
         """(training loss, test error) of each draw at each order, (len(draws), len(orders), 2).
 
-        draws share W0 and X2 with the first.
-
         Parameters
         ----------
         draws : list of Draw
-            They share W0 and X2 with the first.
+            They share W0 and X2 with that of the fits.
         units : array, (len(draws), d)
             The direction of the spikes, of norm 1.
         orders : sequence

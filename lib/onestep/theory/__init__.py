@@ -10,7 +10,7 @@ expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic 
 spectra          bulks and spikes of W and F
 bulks            the bulks' laws: edge, density, largest value (without a twin)
 covariance       untrained network and first stair of any preconditioner, for Gaussian inputs of any covariance
-baselines           levels of linear regression and kernels
+baselines        levels of linear regression and kernels
 directions       what one giant step learns of several directions
 """
 

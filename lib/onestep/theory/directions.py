@@ -19,7 +19,7 @@ _NODES = 40  # quadrature nodes per direction
 
 
 def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
-    """Predicted mean energy of the moved neurons along each direction, (len(n), r), for sample sizes n (1-D).
+    """Predicted mean energy of the moved neurons along each direction, (len(n), r).
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
         the neuron's start.
     d : int
         Inputs.
-    n : int
-        Samples.
+    n : array, (k,)
+        Numbers of samples, > 0.
     """
     d, n = whole("d", d, target.r), np.asarray(n, float)
     for size in n:

@@ -1,8 +1,8 @@
 """Losses at every step size, the best step and the best ridge.
 
-One theory serves every step, 0 <= η <= Θ(√n), at the n and d at hand: the equivalent features (`equivalent`) turn the
-network after the step into a deterministic problem. Here its fixed point is solved, and the test error is taken as a
-derivative of the training loss. Where n is too large for it (N > 1e26) the finite spikes of `staircase` remain.
+One theory serves every step, 0 <= η <= Θ(√n), at the n and d at hand: equivalent features turn the network after
+the step into a deterministic problem, whose fixed point `fixed_point` solves, with the test error as a derivative of
+the training loss. Where n is too large for it (N > 1e26) the finite spikes of `staircase` remain.
 """
 
 from __future__ import annotations
@@ -290,14 +290,14 @@ def best_ridge(p, eta, *, smallest=1e-6, largest=1e3, **options):
     Parameters
     ----------
     p : Problem
-    eta : float or array
-        Step sizes >= 0.
+    eta : float
+        Step size >= 0.
     smallest : float
         Lower end of the search, > 0.
     largest : float
-        Upper end of the search.
+        Upper end of the search, > smallest.
     **options
-        Passed on to `losses`.
+        As for `fixed_point`.
     """
     eta = checks.number("eta", eta, least=0)
     smallest = checks.number("smallest", smallest, above=0)

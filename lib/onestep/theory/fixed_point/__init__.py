@@ -1,10 +1,10 @@
 """The fixed point behind `every_step`, whose equations docs/theory.md derives; comments cite its numbers.
 
-first_batch  the law of the residuals that the step sees, M, C, β and their traces, eq. (5) to (9) and (41)
+first_batch  the law of the residuals that the step sees, M, C, β and their traces, eq. (5) to (9), (41) and (43)
 units        rows after the step: spike, length and covariance on nodes, eq. (10) to (18)
 nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4); what the theory leaves out
 degree_one   the linear problem with the first batch eliminated, eq. (22) to (33)
-equations    κ, q and the traces in one map, eq. (19) to (21) and (27); the training loss in blocks, eq. (35) and (36)
+equations    κ, q and the traces in one map, eq. (19) to (21); the training loss in blocks, eq. (34) to (36)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (37) to (40)
 
 Symbols of the document and where they are in the code:
@@ -15,7 +15,7 @@ Symbols of the document and where they are in the code:
 - m_k(u, μ): `Features.m`, `Features.modes`: feature of degree k, and its leading modes
 - Q_0⁻¹, G, Ỹ: `Pencil.Q0_inverse`, `.G`, `.Y_tilde`: the pencil, its deterministic equivalent, dressed weights
 - R_ab, V_a, Ξ: `Directions.R`, `.V`, `Xi`: forms of T along known directions without β̂, and of β̂
-- u, t, v: `mean`, `t`, `v` in `units`: spike, weight of M, weight of C
+- u, t, v: `spike`, `t`, `v` in `units.rows`: spike, weight of M, weight of C
 """
 
 from . import degree_one, equations, first_batch, nodes, solver, units

@@ -104,7 +104,7 @@ def sample(teacher, n, rng, *, noise=0.0):
     ----------
     teacher : Teacher
     n : int
-        Samples, >= 1.
+        Samples, > d + 1.
     rng : numpy.random.Generator
     noise : float
         Standard deviation of the label noise, >= 0.

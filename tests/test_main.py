@@ -67,6 +67,7 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         (["--activation", "math:tanh"], "np.tanh, not math.tanh"),
         (["--ridge", "0"], "ridge = 0.0: must be a finite number > 0"),
         (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),
+        (["--prepare", "whiten"], "--prepare whiten: belongs to --data"),
         (["--data", "/dev/null"], "--data /dev/null: must be an .npz file with X (and y)"),
         (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
     ],

@@ -108,6 +108,15 @@ def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(monkeypatch):
     assert f"best ridge at that step: 1000, predicted test error 0.5000 {beyond}" in text
 
 
+def test_it_says_when_no_step_is_best(monkeypatch):
+    untrained = float(theory.losses(P, 0.0).test)
+    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, p.ridge, 0.5, 0.5, False))
+    for share, told in ((1.0, True), (0.99, False)):
+        best = theory.Best(1e-3, P.ridge, 0.5, share * untrained, False)
+        monkeypatch.setattr(theory, "best_step", lambda *_, best=best: best)
+        assert ("(no better than no step)" in str(study(P, 1.0, trials=0))) == told
+
+
 def test_the_search_for_the_best_step_ends_where_quadrature_does():
     """A spike weight of 20 is reached at a step below 3√n; the default of `theory.best_step` stops there."""
     p = Problem(2000, 600, 10)
@@ -163,11 +172,12 @@ def test_rows_that_the_teacher_labels_are_compared_with_gaussian_inputs():
         (
             P,
             {"data": simulate.data.Rows(ROWS[:240])},
-            "none is left to test on",
+            "none is left to test on; take n <= 119",
         ),
         (3, {}, "p = 3: must be a Problem"),
         (P, {"trials": 1}, "trials = 1: must be 0, or at least 2"),
         (P, {"trials": -2}, "trials = -2"),
+        (P, {"seed": -1}, "seed = -1"),
         (P, {"jobs": 0}, "jobs = 0"),
         (P, {"eta": [-1.0]}, "eta"),
         (P.scaled(10**7), {}, "not enough memory"),

@@ -22,6 +22,8 @@ def main(arguments=None):
     """The command; returns its exit status: 0, or 2 for bad input, 1 when theory does not converge."""
     options = parser().parse_args(arguments)
     try:
+        if options.prepare and not options.data:
+            raise ValueError(f"--prepare {options.prepare}: belongs to --data")
         if options.save:
             checks.folder("--save", options.save)
         data = read_rows(options.data, options.prepare) if options.data else None

@@ -156,7 +156,7 @@ class Function:
         found, moved = self._integrals(0.0), self._integrals(0.3)
         if not np.all(np.abs(found - moved) < 1e-8 * (1 + found[0])):
             where = "elsewhere than stated" if self.kinks else "that is not stated"
-            return f"it has a kink or a jump {where}, or is too steep: see hermite.Function(f, kinks=...)"
+            return f"it has a kink or a jump {where}, or is too steep: give hermite.Function(f, kinks=(...)) for f"
         if self.slope is not None:
             z = np.linspace(-4.0, 4.0, 82)
             z = z[np.all(np.abs(z[:, None] - np.array([*self.kinks, np.inf])) > 1e-2, axis=1)]

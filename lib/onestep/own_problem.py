@@ -82,7 +82,8 @@ class Study:
         said = [
             f"best linear predictor: test error {report.digits(theory.best_linear(self.p))}",
             f"best step: η = {report.digits(step.eta, 3)}, predicted test error {report.digits(step.test)}"
-            + beyond * step.at_bound,
+            + beyond * step.at_bound
+            + " (no better than no step)" * bool(step.test > (1 - _SHOWN) * self.predicted.test[0]),
             f"best ridge at that step: {report.digits(ridge.ridge, 3)}, "
             f"predicted test error {report.digits(ridge.test)}" + beyond * ridge.at_bound,
             self._errors(),
@@ -226,6 +227,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     `theory.losses`.
     """
     checks.whole("n", as_problem(p).n, 2)
+    simulate.key(seed)
     if checks.whole("trials", trials, 0) == 1:
         raise ValueError("trials = 1: must be 0, or at least 2 for a standard error")
     if trials:
@@ -256,8 +258,11 @@ def read_rows(path, how=None):
     try:
         with np.load(path) as arrays:
             X, y = arrays["X"], arrays["y"] if "y" in arrays else None
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+    except OSError as error:
         raise ValueError(f"--data {path}: must be an .npz file with X (and y): {error}") from error
+    except (EOFError, KeyError, TypeError, ValueError) as error:
+        made = f"np.savez('{Path(path).stem}.npz', X=X, y=y)"
+        raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it") from error
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
 
 
@@ -269,6 +274,7 @@ def _on_data(p, eta, trials, seed, jobs, tell, data, test_size):
         if left < 1:
             raise ValueError(
                 f"n = {p.n}: step and fit take {p.first_samples + p.n} of {len(data.X)} rows; none is left to test on"
+                + (f"; take n <= {(len(data.X) - 1) // 2}" if p.step_samples is None else "")
             )
         test_size = min(left, 1000)
     tell(f"simulating {trials} splits")

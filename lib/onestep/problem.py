@@ -70,6 +70,7 @@ class Problem:
             if isinstance(spec, Sequence | np.ndarray) and not isinstance(spec, str):
                 object.__setattr__(self, field, _coefficients(field, spec))
             expansion = hermite.function(getattr(self, field), field)
+            spec = expansion.name or spec if callable(spec) else spec
             if expansion.fault:
                 raise ValueError(f"{field} = {spec!r}: {expansion.fault}")
             if field == "activation" and expansion.jumps:

@@ -138,6 +138,15 @@ def test_losses_warn_with_numbers():
         simulate.losses(P, 1.0, trials=1, data=data, test_size=9)
 
 
+def test_rows_that_are_white_already_are_not_told_to_be_whitened():
+    rng = np.random.default_rng(0)
+    data = Rows(prepared(rng.standard_normal((200, 20)) * np.linspace(0.5, 2.0, 20), "whiten"))
+    with pytest.warns(
+        BeyondTheory, match=r"isotropy -0\.1 .*To mend it: rows whitened by their own covariance: take more"
+    ):
+        simulate.losses(P, 1.0, trials=1, data=data, test_size=9)
+
+
 def test_whitening_keeps_the_leading_directions():
     rng = np.random.default_rng(12)
     X = rng.standard_normal((500, 4)) * [5.0, 3.0, 1.0, 0.2]

@@ -138,6 +138,7 @@ REMEDIES = {
     "scale": 'divide by the root mean square: prepared(X, "centre")',
     "isotropy": 'whiten the rows: prepared(X, "whiten")',
     "level": "subtract the mean label",
+    "own whitening": "rows whitened by their own covariance: take more, or whiten by others, whitened(X, reference)",
 }  # what lengths, tails and spike depart by is a property of the rows: no linear map mends it
 
 
@@ -259,6 +260,8 @@ def examine(data) -> bool:
     found = beyond(X, y)
     if found:
         numbers = ", ".join(f"{name} {number:.3g} (limit {limit:.2g})" for name, (number, limit) in found.items())
+        if found.get("isotropy", (0.0,))[0] < 0:
+            found["own whitening"] = found.pop("isotropy")
         remedies = "; ".join(REMEDIES[name] for name in found if name in REMEDIES)
         advice = f". To mend it: {remedies}" if remedies else ". No linear map of the rows mends that"
         warnings.warn(f"inputs depart from those that theory assumes: {numbers}{advice}", BeyondTheory, stacklevel=3)

@@ -45,7 +45,7 @@ def pages(text):
     """Markdown whose links to notebooks, to `docs/` and to the tables in `figures/` lead to their pages."""
     text = re.sub(r"(\]\([^)\s]*)\.ipynb(?=[)#])", r"\1.md", text)
     text = re.sub(r"\]\((?:\.\./)?docs/(\w[\w-]*\.md)(?=[)#])", r"](/\1", text)
-    text = text.replace("](../notebooks/", "](/notebooks/")
+    text = text.replace("](../notebooks/", "](/notebooks/").replace("](../CONTRIBUTING.md", "](/CONTRIBUTING.md")
     return re.sub(r"\]\((?:\.\./)?figures/(\w+)\.md\)", lambda match: f"](/{_TABLES.get(match[1], match[1])}.md)", text)
 
 

@@ -145,8 +145,8 @@ def glance(books, claims, large):
             f"{sum(not row['passed'] for row in rows)} fail.",
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
-            f"- At larger sizes {sum(failed.values())} of {sum(found['rows'] for found in large.values())} rows fail"
-            + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
+            f"- At larger sizes {sum(failed.values())} of {sum(found['rows'] for found in large.values())} rows of "
+            f"{len(large)} notebooks fail" + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
         ]
     )
 

@@ -49,6 +49,7 @@ def test_links_to_notebooks_lead_to_pages():
     assert text.pages(written) == "[a](notebooks/06_a.md) [b](07_b.md#end) [c](/verdicts.md) [d](/seeds.md) `x.ipynb`"
     assert text.pages("[t](../docs/theory.md#x) [u](docs/zhou-ge.md)") == "[t](/theory.md#x) [u](/zhou-ge.md)"
     assert text.pages("[e](../notebooks/07_b.ipynb)") == "[e](/notebooks/07_b.md)"
+    assert text.pages("[f](../CONTRIBUTING.md)") == "[f](/CONTRIBUTING.md)"
 
 
 def test_tables_that_the_readme_links_to_have_a_page():

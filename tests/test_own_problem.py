@@ -175,6 +175,8 @@ def test_rows_that_the_teacher_labels_are_compared_with_gaussian_inputs():
             "none is left to test on; take n <= 119",
         ),
         (3, {}, "p = 3: must be a Problem"),
+        (P.replace(readout=[1.0]), {}, r"readout = \(1.0,\)"),
+        (P.replace(step_samples=50), {}, "step_samples = 50"),
         (P, {"trials": 1}, "trials = 1: must be 0, or at least 2"),
         (P, {"trials": -2}, "trials = -2"),
         (P, {"seed": -1}, "seed = -1"),

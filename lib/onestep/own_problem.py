@@ -206,7 +206,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
 
     Parameters
     ----------
-    p : Problem with d >= 8 inputs and c_1 != 0.
+    p : Problem with d >= 8 inputs and c_1 != 0; without own data, with a Gaussian readout and no `step_samples`.
     eta : step sizes >= 0, scalar or 1-D; None takes n^0.1, n^0.2, …, n^0.5. No step and the best one are added.
     trials : replicates of the simulation, >= 2, or 0 for predictions alone, of up to 1e26 units; from 29 on control
         variates lower the standard errors.
@@ -238,6 +238,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
         return _on_data(p, np.unique([0.0, *asked]), trials, seed, jobs, tell, data, test_size)
     if test_size is not None:
         raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
+    as_problem(p, standard=True)  # which the spikes ask for
     tell("predicting")
     best = theory.best_step(p, sqrt(p.n))
     best = theory.best_step(p) if best.at_bound else best

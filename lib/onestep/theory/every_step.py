@@ -52,7 +52,7 @@ class Error:
     calibration/range_map.csv and judged on the other half, stratum by stratum, the simulation's own error included:
     67 % of the deviations of training losses and 72 % of test errors lie within one standard deviation there, 96 and
     93 % within two. nan where no error is stated: for "spiked", for polynomial activations of degree 3 or more, where
-    5 % is usual and a factor of 1.4 was found, and outside of `CALIBRATED` (`uncalibrated` says what). With the full
+    5 % is usual and 40 % was found, and outside of `CALIBRATED` (`uncalibrated` says what). With the full
     initial output and n/d² > .05 deviations of 1 to 6 % were found after large steps.
     """
 

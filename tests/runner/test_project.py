@@ -1,15 +1,19 @@
 """The runner: what it refuses, what it leaves behind, and what it does not do twice."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from runner.project import Project
+from runner.project import Manifest, Project
 
 
 def test_tables_alone_can_be_brought_up_to_date(project):
     project.write()
     project.run()
     after = (project / "README.md").read_text()
-    (project / "README.md").write_text(after.replace("| holds |", "| merged badly |"))
+    merged = after.replace("9.500 ± 0.10", "merged badly")
+    assert merged != after
+    (project / "README.md").write_text(merged)
     (project / "build/manifest/default.json").unlink()
     assert project.run("--tables") == 0
     assert (project / "README.md").read_text() == after
@@ -24,6 +28,21 @@ def test_parameters_and_lock_are_part_of_the_key(project):
     assert Project(project.path).environment != bare
     assert book.key({}, "one") != book.key({}, "two")
     assert book.key({}, "one") != book.key({"n": 3}, "one")
+
+
+def test_what_ran_is_made_again_where_a_file_is_gone_or_other(tmp_path):
+    figure, run = tmp_path / "07_line.png", SimpleNamespace(seconds=1.0, cpu=1.0, peak_gib=0.1)
+    figure.write_bytes(b"one")
+    Manifest(Project(tmp_path), "default").record("07_sample", "key", run, [figure])
+
+    def held(key="key"):
+        return Manifest(Project(tmp_path), "default").holds("07_sample", key)
+
+    assert held() and not held("another")
+    figure.write_bytes(b"two")
+    assert not held()
+    figure.unlink()
+    assert not held()
 
 
 @pytest.mark.parametrize("change", ["theory/spectra.py", "theory/new.py", "checks.py"])

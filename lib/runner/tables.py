@@ -157,7 +157,8 @@ def all_verdicts(books, large):
         "# All verdicts\n\n"
         "*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie "
         "from it: standard errors, an allowance for what is not noise, or both. *Resolution* is the smallest relative "
-        "error that the row detects. A *control* is the claim made false on purpose, with the wrong value or measurement; the row must reject it.\n\n"
+        "error that the row detects. A *control* is the claim made false on purpose, with the wrong value or "
+        "measurement; the row must reject it.\n\n"
         f"{full_table(books, large)}\n"
     )
 

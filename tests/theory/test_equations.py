@@ -142,11 +142,15 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
             [B[Z:, :Z] * z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
         ]
     )
-    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * units.along)) @ bend) * z
+    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * units.plane[0, 0])) @ bend) * z
 
-    second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * share) @ (f.m[k] * root) for k in (2, 3))
+    shares = {2: share * units.plane[1, 1] ** 2, 3: share}
+    second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * shares[k]) @ (f.m[k] * root) for k in (2, 3))
     columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
+    bent = (f.m[2] * root).T * strength
+    columns[-Z:] = bent * ((units.plane[1, 1] - 1) / d)
+    columns[Z:-Z] = np.kron(vectors[0][1:, None], bent * z[:, None] * np.sqrt(2) / d / away * units.plane[0, 1])
     if output == "full":
         start = bend.T * (strength * units.overlap)
         columns[Z:-Z] += np.kron(vectors[1][1:, None], start)
@@ -168,7 +172,7 @@ def test_what_other_directions_show_counts_once():
     now = f.solution(f.start())
     at = theory.fixed_point.pencil(f, now, 1.0)
     share = f.units.chance * now.q
-    weight = p.N / (p.d - 1) * share * f.units.along
+    weight = p.N / (p.d - 1) * share * f.units.plane[0, 0]
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
     varied = np.zeros((c.shape[1],) * 2)
     for j in range(f.units.readouts):

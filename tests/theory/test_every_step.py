@@ -112,7 +112,8 @@ def test_untrained_is_about_the_d_at_hand():
     """What features of degree 2 learn of a quadratic teacher is of order n/d²."""
     p = Problem(300, 60, 200, 0.1, (0.0, 1.0, 1.0), (0.0, 1.0, 1.0))
     found, limit = theory.untrained(p), theory.untrained_limit(p)
-    assert found == theory.losses(p, 0.0)
+    again = theory.losses(p, 0.0)
+    assert (found.train, found.test) == (again.train, again.test)
     assert found.test < 0.9 * limit.test
     gaps = [theory.untrained(p.scaled(scale * p.n)).test / limit.test - 1 for scale in (10, 100)]
     assert gaps[1] == pytest.approx(gaps[0] / 10, rel=0.15)
@@ -339,7 +340,7 @@ def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
     small, large, cubic = (theory.every_step.fluctuations(p, [5.0])[:, 0] for p in (P1, P1.scaled(10**4), tails))
     assert np.all((large > 0) & (large < 0.15 * small) & (cubic > 5 * small))
     told = theory.losses(P1, 5.0).rel_std
-    assert [told.train / small[0], told.test / small[1]] == pytest.approx([0.28, 0.067], rel=1e-6)
+    assert [told.train / small[0], told.test / small[1]] == pytest.approx([0.25, 0.075], rel=1e-6)
     assert np.isnan(theory.every_step.fixed_point(tails, 5.0).rel_std.test)
 
 

@@ -153,7 +153,7 @@ def saturation(f: Features, at: Pencil, share, Xi):
     Xi : (Z, Z), Ξ of eq. (32).
     """
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
-    weight = f.p.N / f.dimensions[1] * share * f.units.along
+    weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
     each = f.units.by_readout(weight)
     mean = np.einsum("ea,ear->ar", each, f.units.by_readout(c)) / each.sum(0)[:, None]
     whole = np.linalg.inv((c.T * weight) @ c)

@@ -9,6 +9,7 @@ Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the fir
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +34,11 @@ def update(f: Features, state, omega):
     return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
 
 
-def degree_blocks(f: Features, now: Solution, g):
-    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R)."""
+def degree_blocks(f: Features, now: Solution, g, stretch=1.0):
+    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R); stretch : factors on q."""
     one = np.eye(f.isotropic.c.shape[-1])
     scale = (f.p.N / f.dimensions[ISOTROPIC])[:, None, None]
-    A = scale * ((f.units.chance * now.q) @ f.isotropic.units).reshape(-1, *one.shape)
+    A = scale * ((f.units.chance * now.q * stretch) @ f.isotropic.units).reshape(-1, *one.shape)
     gamma = (g @ f.isotropic.nodes).reshape(-1, *one.shape)
     back = np.linalg.inv(one + gamma @ A)
     return back @ gamma, A @ back
@@ -50,26 +51,27 @@ def training_loss(f: Features, state, omega):
     forms = directions(f, at)
     A, B, C, b_0, b_1 = blocks(f, now, at, forms)
     linear = f.label[1] * np.sqrt(at.g) / f.batch.away  # the label along e_0
-    loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear + higher_degrees(f, now, at.g)
+    loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
+    for k in (2, 3):
+        label = f.label[k] * np.sqrt(at.g)
+        loss = loss + label @ bias_factor(f, now, at.g, k) @ label
     b = np.concatenate([b_0, b_1])
     return loss + b @ np.linalg.solve(np.block([[A, B], [B.T, -C]]), b)
 
 
-def higher_degrees(f: Features, now: Solution, g):
-    """The loss of the label's degrees 2 and 3, Σ_k ℓ_kᵀ√g T_k √g ℓ_k, in eq. (36)."""
-    cost = 0.0
-    for k, rows, used in zip(ISOTROPIC, f.isotropic.rows, degree_blocks(f, now, g)[1], strict=True):
-        if k:
-            label = rows.T @ (g * f.label[k])
-            cost = cost + g @ f.label[k] ** 2 - label @ used @ label
-    return cost
+def bias_factor(f: Features, now: Solution, g, k):
+    """T_k of eq. (19) on the nodes, (Z, Z), k = 2 or 3; in degree 2 that along (ζᵀx)² - 1, eq. (44)."""
+    j = ISOTROPIC.index(k)
+    rows = f.isotropic.rows[j] * np.sqrt(g)[:, None]
+    used = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)[1][j]
+    return np.eye(g.size) - rows @ used @ rows.T
 
 
 class Blocks(NamedTuple):
     """The linear problem of degree 0 and of degree 1 along β̂, eq. (35).
 
     A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there.  C : (U, U), what units
-    share outside of it.  b_0, b_1 : (Z,) and (U,), the label in both. C is 1 and b_1 is 0 for a negligible output.
+    share outside of it.  b_0, b_1 : (Z,) and (U,), the label in both.
     """
 
     A: np.ndarray
@@ -81,18 +83,25 @@ class Blocks(NamedTuple):
 
 def blocks(f: Features, now: Solution, at, forms):
     """`Blocks` at κ, q and the pencil's solution."""
-    root, one, share = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q
+    root, one, share, plane = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units.plane
     m, strength = f.m * root, np.sqrt(f.p.N * share)
     z, linear = (f.z / f.chi)[:, None], f.label[1] * root / f.batch.away
-    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * f.units.along)) @ m[1]
+    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
+    # eq. (44): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
+    T_2, m_2 = bias_factor(f, now, at.g, 2), m[2].T * strength
+    Q = m_2 * ((plane[1, 1] - 1) / f.p.d)
+    P = [m_2 * z * (sqrt(2) / f.p.d / f.batch.away * plane[0, 1])]
+    if len(forms.R) == 2:
+        P.append(m[1].T * (strength * f.units.overlap))
     # eq. (35)
     A, b_0 = one - zE @ Xi * z.T, f.label[0] * root - zE @ forms.V[0] @ linear
-    B, C, b_1 = m[0].T * strength, np.eye(share.size), np.zeros(share.size)
-    if len(forms.R) == 2:  # eq. (34): along W0ᵀa; q knows of `generic` already
-        P = m[1].T * (strength * f.units.overlap)
-        B = B - zE @ forms.V[1] @ P
-        C = C + P.T @ (forms.R[1][1] - forms.generic) @ P
-        b_1 = -P.T @ forms.R[1][0] @ linear
+    B = m[0].T * strength - zE @ sum(V @ P_a for V, P_a in zip(forms.V, P, strict=True))
+    C = np.eye(share.size) + Q.T @ T_2 @ Q
+    b_1 = -Q.T @ T_2 @ (f.label[2] * root)
+    for a, P_a in enumerate(P):
+        b_1 = b_1 - P_a.T @ forms.R[a][0] @ linear
+        for b, P_b in enumerate(P):
+            C = C + P_a.T @ (forms.R[a][b] - forms.generic * (a == b == 1)) @ P_b  # q knows of `generic` already
     return Blocks(A, B, C, b_0, b_1)

@@ -99,7 +99,14 @@ class FirstBatch:
     @cached_property
     def onto_hat(self):
         """β̂ᵀBβ̂ for B = I, M, M², C; (4,)."""
-        return self.hat @ self.span @ self.hat
+        return self.plane[:, 0, 0]
+
+    @cached_property
+    def plane(self):
+        """I, M, M², C in the plane of β̂ and ζ, the part of e_0 orthogonal to it; (4, 2, 2)."""
+        zeta = (np.eye(self.hat.size)[0] - self.cosine[0] * self.hat) / self.away
+        axes = np.array([self.hat, zeta])
+        return axes @ self.span @ axes.T
 
     @cached_property
     def excess(self):

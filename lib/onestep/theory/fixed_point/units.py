@@ -34,7 +34,7 @@ class Units:
 
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
     overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
-    along : (U,) β̂ᵀΣ_uβ̂/r².
+    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.
     """
 
     chance: np.ndarray
@@ -42,7 +42,7 @@ class Units:
     length: np.ndarray
     overlap: np.ndarray
     mix: np.ndarray
-    along: np.ndarray
+    plane: np.ndarray
     readouts: int
 
     def by_readout(self, values):
@@ -145,7 +145,7 @@ def on_nodes(law: Rows, batch, d):
         length=length.ravel(),
         overlap=(law.a / np.sqrt(law.square))[every],
         mix=law.mix[:, every],
-        along=(batch.onto_hat @ law.mix)[every],
+        plane=np.einsum("kab,ku->abu", batch.plane, law.mix)[:, :, every],
         readouts=law.a.size,
     )
 

@@ -1,6 +1,6 @@
 # `make figures` and `make test` set themselves up: Python 3.11 or newer, make and git are all they need.
 PRESET = default
-SEEDS = 101 102 103 104 105 106 107 108 109 110
+SEEDS = 101 102 103 104 105 106 107 108 109 110 201 202 203 204 205 206 207 208 209 210
 PY = .venv/bin/python
 
 # Nothing of the caller's own Python set-up leaks in; one BLAS thread per process, as the work itself runs in parallel.
@@ -23,7 +23,7 @@ help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=14] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, about a minute"
-	@echo "make seeds       every notebook under ten other roots: which rows fail (an hour)   [SEEDS=\"101 102\"] [NB=14]"
+	@echo "make seeds       every notebook under twenty other roots: which rows fail (90 minutes)   [SEEDS=\"101 102\"] [NB=14]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library and write benchmarks/README.md, some minutes on an idle machine"
 	@echo "make lint        check style; make format mends it"

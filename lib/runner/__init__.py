@@ -10,6 +10,6 @@ summary       what a run says of itself when it ends
 reproduction  whether a run reproduces the committed results
 comparison    printed results, numbers with a tolerance
 documents     what the pages of docs/ quote from the ledgers
-tables        tables of results, and records of large runs and of ten other roots
+tables        tables of results, and records of large runs and of other roots
 files         writing without torn files
 """

@@ -3,7 +3,7 @@
 README.md, figures/README.md    headline rows, and all rows, of the committed set
 docs/*.md                       what pages quote: see `documents`
 figures/large.md                headline rows at the large preset; records in figures/large.json
-figures/seeds.md                what fails under ten other roots; records in figures/seeds.json
+figures/seeds.md                what fails under other roots; records in figures/seeds.json
 
 A record has its date and the digest of what it is of, so that a notebook that has changed since is told apart: the code
 and parameters of a large run; for other roots, the rows that the default run prints.
@@ -26,7 +26,8 @@ from . import documents
 from .files import write_atomically, write_if_changed
 from .notebook import digest
 
-ROOTS = tuple(range(101, 111))  # the ten other roots, fixed before any of them was run
+ROOTS = (*range(101, 111), *range(201, 211))  # the other roots, fixed before any of them was run
+FEWEST = 10  # of them, from the first on, make a record
 PARTS = {part: re.compile(rf"(?s)(<!-- {part}:begin -->).*?(<!-- {part}:end -->)") for part in ("glance", "results")}
 
 
@@ -286,12 +287,13 @@ def _large_values(project, name):
 
 
 def seeds_found(name, runs, failed, count):
-    """Record of one notebook, without date and code: how many rows it has, what failed by root, and pooled headlines.
+    """Record of one notebook, without date and code: its roots, its rows, what failed by root, and pooled headlines.
 
     runs : its ledger under each of the `count` roots where nothing failed.   failed : {(root, notebook): message}.
     """
     lines = {str(root): " ".join(text.split()) for (root, failing), text in failed.items() if failing == name}
-    return {"rows": len(runs[0]["rows"]) if runs else 0, "failed": lines, "headlines": pooled(runs, count)}
+    rows = len(runs[0]["rows"]) if runs else 0
+    return {"roots": count, "rows": rows, "failed": lines, "headlines": pooled(runs, count)}
 
 
 def pooled(runs, count):
@@ -317,10 +319,10 @@ def pooled(runs, count):
 
 
 def record_seeds(project, notebooks, kept):
-    """Keep what the ten `ROOTS` found of these notebooks, as they stand, and show it.   kept : {name: `found`}."""
+    """Keep what the first of the `ROOTS` found of these notebooks, as they stand, and show it.   kept : {name: `found`}."""
     today, now = date.today().isoformat(), rows_printed(project)
     found = {book.name: kept[book.name] | {"ledger": now.get(book.name), "date": today} for book in notebooks}
-    keep_records(project, "seeds", found, ("ledger", "rows", "failed", "headlines"))
+    keep_records(project, "seeds", found, ("ledger", "roots", "rows", "failed", "headlines"))
 
 
 def rows_printed(project):
@@ -341,10 +343,10 @@ def seeds_table(kept, states=None):
     body = []
     for name, entry in kept.items():
         lines = "<br>".join(f"{root}: {message}" for root, message in entry["failed"].items())
-        line = [str(entry["rows"]), str(len(entry["failed"])), lines]
+        line = [str(entry["roots"]), str(entry["rows"]), str(len(entry["failed"])), lines]
         body.append([name, *([states[name]] if states else []), *line])
     return markdown_table(
-        ["notebook", *(["run on"] if states else []), "rows", "roots that fail", "root: what failed"], body
+        ["notebook", *(["run on"] if states else []), "roots", "rows", "roots that fail", "root: what failed"], body
     )
 
 
@@ -368,12 +370,15 @@ def seeds_page(project, kept):
         )
     parts = [
         "# Other seeds",
-        f"What notebooks do at their default sizes under the roots {', '.join(map(str, ROOTS))}: "
-        f"{len(kept)} of {len(notebooks)} have run" + (f"; not yet {', '.join(missing)}." if missing else "."),
+        f"What notebooks do at their default sizes under the first ten or all twenty of the roots "
+        f"{', '.join(map(str, ROOTS))}: {len(kept)} of {len(notebooks)} have run"
+        + (f"; not yet {', '.join(missing)}. " if missing else ". ")
+        + f"Of these {sum(entry['roots'] for entry in kept.values())} runs "
+        f"{sum(len(entry['failed']) for entry in kept.values())} had a row that failed.",
         seeds_table(kept, states),
         "## Headline rows, pooled",
-        "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that. Here "
-        "is how far that mean lies from what is claimed, in per cent of the effect that the row is about, with its "
+        "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that and over "
+        "twenty less than a fourth. Here is how far that mean lies from what is claimed, in per cent of the effect that the row is about, with its "
         "standard error. What stands out is what theory or extrapolation leaves out at these sizes.",
         summary,
         markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body),

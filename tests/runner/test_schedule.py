@@ -211,15 +211,16 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
     assert project.run("--seeds", "101", "102", "103") == 1
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("| 07_sample")]
-    assert line.startswith("| 07_sample | 2 | 2 | 102: these verdicts fail: mean: claimed 1.000, measured 9.500")
+    assert line.startswith("| 07_sample | 3 | 2 | 2 | 102: these verdicts fail: mean: claimed 1.000, measured 9.500")
     assert "103: cell 4, which begins" in line
     assert "ZeroDivisionError" in line
-    assert "| 08_sample | 2 | 0 |  |" in out
+    assert "| 08_sample | 3 | 2 | 0 |  |" in out
     assert project.snapshot() == before
 
 
 def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypatch):
-    monkeypatch.setattr("runner.tables.ROOTS", (101, 102))
+    monkeypatch.setattr("runner.tables.ROOTS", (101, 102, 104))
+    monkeypatch.setattr("runner.tables.FEWEST", 2)
     project.write("07", "n = 3 if seed == 102 else n")
     project.write("08")
     table = project / "figures/seeds.md"
@@ -228,11 +229,13 @@ def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypa
     assert "1 of 2 have run" in table.read_text()
     project.run("07", "--seeds", "101", "102")
     assert "2 of 2 have run" in table.read_text()
-    assert "| 2 | 1 | 102: these verdicts fail" in table.read_text()
+    assert "| 2 | 2 | 1 | 102: these verdicts fail" in table.read_text()
+    assert "Of these 4 runs 1 had" in table.read_text()
     before = project.snapshot()
     project.run("--seeds", "101", "102")
     project.run("--seeds", "101", "103")
     project.run("--seeds", "101", "102", "--preset", "quick")
+    project.run("--seeds", "101")
     assert project.snapshot() == before
     project.write("08", "another = 1")
     project.run("08")

@@ -319,7 +319,7 @@ def pooled(runs, count):
 
 
 def record_seeds(project, notebooks, kept):
-    """Keep what the first of the `ROOTS` found of these notebooks, as they stand, and show it.   kept : {name: `found`}."""
+    """Keep what the first of the `ROOTS` found of these notebooks, and show it.   kept : {name: `found`}."""
     today, now = date.today().isoformat(), rows_printed(project)
     found = {book.name: kept[book.name] | {"ledger": now.get(book.name), "date": today} for book in notebooks}
     keep_records(project, "seeds", found, ("ledger", "roots", "rows", "failed", "headlines"))
@@ -377,9 +377,9 @@ def seeds_page(project, kept):
         f"{sum(len(entry['failed']) for entry in kept.values())} had a row that failed.",
         seeds_table(kept, states),
         "## Headline rows, pooled",
-        "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that and over "
-        "twenty less than a fourth. Here is how far that mean lies from what is claimed, in per cent of the effect that the row is about, with its "
-        "standard error. What stands out is what theory or extrapolation leaves out at these sizes.",
+        "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that, over "
+        "twenty less than a fourth. Here is how far that mean lies from what is claimed, in per cent of the effect "
+        "that the row is about, with its standard error. What stands out is what theory or extrapolation leaves out at these sizes.",
         summary,
         markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body),
     ]

@@ -379,7 +379,8 @@ def seeds_page(project, kept):
         "## Headline rows, pooled",
         "A row of one run notices an error as large as its resolution, the mean over ten roots a third of that, over "
         "twenty less than a fourth. Here is how far that mean lies from what is claimed, in per cent of the effect "
-        "that the row is about, with its standard error. What stands out is what theory or extrapolation leaves out at these sizes.",
+        "that the row is about, with its standard error. What stands out is what theory or extrapolation leaves "
+        "out at these sizes.",
         summary,
         markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body),
     ]

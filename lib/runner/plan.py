@@ -75,9 +75,9 @@ def plan(project, wanted, preset, settings, label, scheduler=None):
     manifest = Manifest(project, label)
     keys = {book.name: book.key(values[book.name], project.environment) for book in notebooks}
     stale = [book for book in notebooks if not manifest.holds(book.name, keys[book.name])]
-    todo = Plan(project, preset, label, notebooks, values, keys, stale, manifest, kernel)
-    stale.sort(key=lambda book: -todo._seconds(book.name))
-    return todo
+    planned = Plan(project, preset, label, notebooks, values, keys, stale, manifest, kernel)
+    stale.sort(key=lambda book: -planned._seconds(book.name))
+    return planned
 
 
 def _answers(scheduler):
@@ -89,26 +89,26 @@ def _answers(scheduler):
         raise UserError(str(error)) from error
 
 
-def places(todo):
+def places(planned):
     """How many notebooks run at a time; raises UserError if one of them does not fit into the free memory."""
     from onestep.checks import available_gib
 
-    needs, free = todo.needs(), available_gib()
+    needs, free = planned.needs(), available_gib()
     for name, need in needs.items():
         if need > free:
-            preset = todo.preset
+            preset = planned.preset
             raise UserError(f"{name} needs about {need:.1f} GiB of memory at preset {preset}; {free:.1f} GiB are free")
     jobs = min(2, os.cpu_count() or 1)
     return jobs if sum(sorted(needs.values())[-jobs:]) <= free else 1
 
 
-def announcement(todo, jobs, seconds):
+def announcement(planned, jobs, seconds):
     """What will run, how many at a time, for how long if `seconds` are known, and in how much memory."""
-    count = len(todo.stale)
-    needs = sorted(todo.needs().values())
+    count = len(planned.stale)
+    needs = sorted(planned.needs().values())
     parts = [f"{count} notebook{'s' * (count > 1)} to run", "two at a time" if jobs == 2 else "one at a time"]
     if seconds:
         expected = max(sum(seconds.values()) / jobs, *seconds.values())
         parts.append(f"about {expected / 60:.0f} min" if expected >= 90 else f"about {expected:.0f} s")
     parts.append(f"at most {sum(needs[-jobs:]):.1f} GiB")
-    return f"{', '.join(parts)}: {', '.join(book.name[:2] for book in todo.stale)}"
+    return f"{', '.join(parts)}: {', '.join(book.name[:2] for book in planned.stale)}"

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -69,11 +70,11 @@ def run(project, wanted=(), preset="default", settings=None, scheduler=None):
         what = f"--set {' '.join(settings)}" if settings else f"preset {preset}"
         print(f"{what}: results go to build/{label}; the committed notebooks and figures stay as they are", flush=True)
     with only_run(project.build):
-        todo = plan(project, wanted, preset, settings, label, scheduler)
-        results = execute(todo)
+        planned = plan(project, wanted, preset, settings, label, scheduler)
+        results = execute(planned)
     if label == "large":
-        tables.record_large(project, todo.manifest)
-    return conclude(todo, results)
+        tables.record_large(project, planned.manifest)
+    return conclude(planned, results)
 
 
 def run_seeds(project, roots, wanted=(), preset="default"):
@@ -86,54 +87,60 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     for root in roots:
         print(f"root {root}", flush=True)
         with only_run(project.build):
-            todo = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
-            wrong = failures(todo, execute(todo))
+            planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
+            wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
-        for book in tables.ledgers(project.outputs(todo.label)[1]):
+        for book in tables.ledgers(project.outputs(planned.label)[1]):
             if book["notebook"] not in wrong:
                 runs.setdefault(book["notebook"], []).append(book)
     kept = {
-        book.name: tables.seeds_found(book.name, runs.get(book.name, []), failed, len(roots)) for book in todo.notebooks
+        book.name: tables.seeds_found(book.name, runs.get(book.name, []), failed, len(roots))
+        for book in planned.notebooks
     }
     print(tables.seeds_table(kept))
     first = tuple(roots) == tables.ROOTS[: len(roots)]
     if first and len(roots) >= tables.FEWEST and preset == "default":
-        tables.record_seeds(project, todo.notebooks, kept)
+        others = tables.other_rows(project, runs)
+        for name in others:
+            print(
+                f"{name}: not recorded, as figures/{name}.json has other rows: run it at default first", file=sys.stderr
+            )
+        tables.record_seeds(project, [book for book in planned.notebooks if book.name not in others], kept)
     return int(bool(failed))
 
 
-def execute(todo):
+def execute(planned):
     """Run the stale notebooks, as many at a time as cores and memory allow; {name: RunResult}."""
-    if not todo.stale:
+    if not planned.stale:
         return {}
     from tqdm import tqdm
 
-    jobs = places(todo)
-    todo.project.writable(todo.label)
-    staging = todo.project.build / "staging"
+    jobs = places(planned)
+    planned.project.writable(planned.label)
+    staging = planned.project.build / "staging"
     shutil.rmtree(staging, ignore_errors=True)  # what a run that was killed left behind
     staging.mkdir()
-    seconds = todo.seconds()
-    print(announcement(todo, jobs, seconds), flush=True)
-    weights = seconds or {book.name: book.code_cells for book in todo.stale}
+    seconds = planned.seconds()
+    print(announcement(planned, jobs, seconds), flush=True)
+    weights = seconds or {book.name: book.code_cells for book in planned.stale}
     stop, results = threading.Event(), {}
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
 
     def one(book):
         progress.write(f"{book.name}: starts")
-        return run_one(todo, book, stop, partial(progress.update, weights[book.name] / book.code_cells))
+        return run_one(planned, book, stop, partial(progress.update, weights[book.name] / book.code_cells))
 
     pool = ThreadPoolExecutor(jobs)
-    running = {pool.submit(one, book): book for book in todo.stale}
+    running = {pool.submit(one, book): book for book in planned.stale}
     try:
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 book = running.pop(future)
                 results[book.name] = result = future.result()
                 if result.run:
-                    todo.manifest.record(book.name, todo.keys[book.name], result.run, result.files)
-                progress.write(f"{book.name}: {outcome(todo, book.name, result)}")
+                    planned.manifest.record(book.name, planned.keys[book.name], result.run, result.files)
+                progress.write(f"{book.name}: {outcome(planned, book.name, result)}")
     except KeyboardInterrupt:
         for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
             signal.signal(impatient, signal.SIG_IGN)
@@ -145,12 +152,12 @@ def execute(todo):
     return results
 
 
-def run_one(todo, notebook, stop, on_cell):
+def run_one(planned, notebook, stop, on_cell):
     """Execute one notebook in a folder of its own, and put what it made into place.
 
     Parameters
     ----------
-    todo : Plan
+    planned : Plan
     notebook : Notebook
     stop : threading.Event
         Ends the kernel once it is set.
@@ -163,11 +170,11 @@ def run_one(todo, notebook, stop, on_cell):
     """
     from . import execution
 
-    values, before = todo.values[notebook.name], notebook.path.read_bytes()
-    with tempfile.TemporaryDirectory(dir=todo.project.build / "staging") as staging:
+    values, before = planned.values[notebook.name], notebook.path.read_bytes()
+    with tempfile.TemporaryDirectory(dir=planned.project.build / "staging") as staging:
         try:
             known = notebook.parameters | values
-            kernel = todo.kernel | {"ONESTEP_KEEP_KEY": todo.keep_key(notebook)}
+            kernel = planned.kernel | {"ONESTEP_KEEP_KEY": planned.keep_key(notebook)}
             done = execution.execute(notebook.path, values, known, staging, on_cell, stop, kernel)
         except execution.NotebookFailed as error:
             return RunResult(message=str(error))
@@ -176,15 +183,15 @@ def run_one(todo, notebook, stop, on_cell):
             return RunResult(message="it wrote no ledger: a notebook ends with Verdicts.conclude()")
         failing = tables.failing(books[0])
         message = verdicts_fail(failing) if failing else ""
-        if todo.label == "default":
+        if planned.label == "default":
             if failing:  # the committed set holds no failing verdict; elsewhere the run is kept
                 return RunResult(message=message)
             if notebook.path.read_bytes() != before:
                 return RunResult(message="it was changed while it ran: run it again")
-        return RunResult(done, *install(todo, notebook, done.notebook, Path(staging)), message)
+        return RunResult(done, *install(planned, notebook, done.notebook, Path(staging)), message)
 
 
-def install(todo, notebook, executed, staging):
+def install(planned, notebook, executed, staging):
     """Move a finished run into place, and remove figures that it no longer makes.
 
     In the committed set, results that agree with those that are there keep their bytes.
@@ -197,7 +204,7 @@ def install(todo, notebook, executed, staging):
     """
     import nbformat
 
-    notebooks, figures = todo.project.outputs(todo.label)
+    notebooks, figures = planned.project.outputs(planned.label)
     fresh = {figures / path.name: path.read_bytes() for path in sorted(staging.iterdir())}
     fresh[notebooks / notebook.path.name] = (nbformat.writes(executed).rstrip("\n") + "\n").encode()
     differences = []
@@ -210,9 +217,9 @@ def install(todo, notebook, executed, staging):
         old = target.read_bytes() if target.exists() else None
         if old is None:
             differences.append(f"{where}: new")
-        elif todo.label == "default":
+        elif planned.label == "default":
             data, found = settle(target.name, old, data)
             differences += [f"{where}, {each}" for each in found]
         if data != old:
             write_atomically(target, data)
-    return list(fresh), differences if todo.label == "default" else []
+    return list(fresh), differences if planned.label == "default" else []

@@ -7,25 +7,25 @@ from . import tables
 SHOWN = 6  # differences named for one notebook
 
 
-def outcome(todo, name, result):
+def outcome(planned, name, result):
     """One line on a notebook that has run."""
     if not result.run:
         return "FAILED"
-    need = todo.project.memory(todo.preset, name)
+    need = planned.project.memory(planned.preset, name)
     more = f" (notebooks/presets.toml states {need:g})" if result.run.peak_gib > need else ""
-    budget = todo.project.seconds(todo.preset, name)
+    budget = planned.project.seconds(planned.preset, name)
     over = f" (its budget is {budget:g})" if 0 < budget < result.run.cpu else ""
     parts = [f"{result.run.seconds:.0f} s", f"{result.run.cpu:.0f} CPU s{over}", f"{result.run.peak_gib:.2f} GiB{more}"]
-    if todo.label == "default":
+    if planned.label == "default":
         parts.append("differs from what was there" if result.differences else "as before")
-    return ", ".join(parts + [f"VERDICTS FAIL, kept in build/{todo.label}"] * bool(result.message))
+    return ", ".join(parts + [f"VERDICTS FAIL, kept in build/{planned.label}"] * bool(result.message))
 
 
-def failures(todo, results):
+def failures(planned, results):
     """What is wrong with each notebook: with those that ran, and with rows of the others when they did."""
     found = {name: result.message for name, result in results.items() if result.message}
-    names = {book.name for book in todo.notebooks} - set(results)
-    books = [book for book in tables.ledgers(todo.project.outputs(todo.label)[1]) if book["notebook"] in names]
+    names = {book.name for book in planned.notebooks} - set(results)
+    books = [book for book in tables.ledgers(planned.project.outputs(planned.label)[1]) if book["notebook"] in names]
     return {book["notebook"]: verdicts_fail(tables.failing(book)) for book in books if tables.failing(book)} | found
 
 
@@ -34,29 +34,31 @@ def verdicts_fail(rows):
     return "\n  ".join(["these verdicts fail:", *rows])
 
 
-def conclude(todo, results):
+def conclude(planned, results):
     """Print verdicts, failures, cost and where results lie; bring the tables up to date; return the exit status."""
     from onestep.report import HEAD, cells, plain_table
 
-    wrong = failures(todo, results)
-    books = {book["notebook"]: book for book in tables.ledgers(todo.project.outputs(todo.label)[1])}
-    shown = [books[book.name] for book in todo.notebooks if todo.manifest.holds(book.name, todo.keys[book.name])]
+    wrong = failures(planned, results)
+    books = {book["notebook"]: book for book in tables.ledgers(planned.project.outputs(planned.label)[1])}
+    shown = [
+        books[book.name] for book in planned.notebooks if planned.manifest.holds(book.name, planned.keys[book.name])
+    ]
     lines = [("notebook", *HEAD)]
     lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
     print(plain_table(lines))
     for name, message in wrong.items():
         print(f"\n{name}: {message}", file=sys.stderr)
-    if todo.label == "default":
-        tables.update(todo.project)
-    costs = [todo.manifest.entries[book["notebook"]] for book in shown]
-    seeds = {book.name[:2]: (book.parameters | todo.values[book.name]).get("seed") for book in todo.notebooks}
-    state = f"{len(wrong)} of {len(todo.notebooks)} notebooks FAILED" if wrong else "as they should be"
+    if planned.label == "default":
+        tables.update(planned.project)
+    costs = [planned.manifest.entries[book["notebook"]] for book in shown]
+    seeds = {book.name[:2]: (book.parameters | planned.values[book.name]).get("seed") for book in planned.notebooks}
+    state = f"{len(wrong)} of {len(planned.notebooks)} notebooks FAILED" if wrong else "as they should be"
     print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
     print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['cpu'] for cost in costs):.0f} CPU s of notebooks, ", end="")
     print(f"at most {max((cost['peak_gib'] for cost in costs), default=0.0):.1f} GiB in one")
-    notebooks, figures = (path.relative_to(todo.project.root) for path in todo.project.outputs(todo.label))
+    notebooks, figures = (path.relative_to(planned.project.root) for path in planned.project.outputs(planned.label))
     print(f"executed notebooks: {notebooks}/, figures and verdicts: {figures}/")
-    if todo.label == "default":
+    if planned.label == "default":
         print(reproduction(results))
     return 1 if wrong else 0
 

@@ -236,28 +236,7 @@ def _large_entry(book, entry, code):
 def large_page(project, kept):
     """`figures/large.md`.   kept : as in `figures/large.json`."""
     notebooks = project.notebooks()
-    usual = {
-        (book["notebook"], row["quantity"]): resolution(row)
-        for book in ledgers(project.root / "figures")
-        for row in book["rows"]
-        if not row["control"]
-    }
-    runs, body, edited = [], [], []
-    for notebook in notebooks:
-        found = kept.get(notebook.name)
-        if not found:
-            runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
-            continue
-        if found["code"] != notebook.code(_large_values(project, notebook.name)):
-            edited.append(notebook.name[:2])
-        numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
-        failed = "<br>".join(found["failing"])
-        runs.append([f"**{notebook.name}**", found["date"], *numbers, str(found["rows"]), failed])
-        name = f"**{notebook.name}**"
-        for row in found["verdicts"]:
-            ours = [resolution(row), usual.get((notebook.name, row["quantity"]), "")]
-            body.append([name, label(row), row["claimed"], row["measured"], *ours, row["verdict"]])
-            name = ""
+    runs, body, edited = _large_rows(project, notebooks, kept)
     machines = sorted({found["machine"] for found in kept.values()})
     verdicts = [row for found in kept.values() for row in found["verdicts"] if row["kind"] == "agreement"]
     versions = "Each is a result of the notebook as it stands."
@@ -280,6 +259,33 @@ def large_page(project, kept):
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _large_rows(project, notebooks, kept):
+    """Lines of the runs and of their headline rows, and the numbers of the notebooks that are others today."""
+    usual = {
+        (book["notebook"], row["quantity"]): resolution(row)
+        for book in ledgers(project.root / "figures")
+        for row in book["rows"]
+        if not row["control"]
+    }
+    runs, body, edited = [], [], []
+    for notebook in notebooks:
+        found = kept.get(notebook.name)
+        if not found:
+            runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
+            continue
+        if found["code"] != notebook.code(_large_values(project, notebook.name)):
+            edited.append(notebook.name[:2])
+        numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
+        failed = "<br>".join(found["failing"])
+        runs.append([f"**{notebook.name}**", found["date"], *numbers, str(found["rows"]), failed])
+        name = f"**{notebook.name}**"
+        for row in found["verdicts"]:
+            ours = [resolution(row), usual.get((notebook.name, row["quantity"]), "")]
+            body.append([name, label(row), row["claimed"], row["measured"], *ours, row["verdict"]])
+            name = ""
+    return runs, body, edited
 
 
 def _large_values(project, name):
@@ -323,6 +329,17 @@ def record_seeds(project, notebooks, kept):
     today, now = date.today().isoformat(), rows_printed(project)
     found = {book.name: kept[book.name] | {"ledger": now.get(book.name), "date": today} for book in notebooks}
     keep_records(project, "seeds", found, ("ledger", "roots", "rows", "failed", "headlines"))
+
+
+def other_rows(project, runs):
+    """Notebooks that have other rows in `runs` than in the committed ledgers.   runs : {notebook: its ledgers}."""
+    committed = {book["notebook"]: book for book in ledgers(project.root / "figures")}
+    names = {name: [row["quantity"] for row in book["rows"]] for name, book in committed.items()}
+    return [
+        name
+        for name, books in runs.items()
+        if any([r["quantity"] for r in book["rows"]] != names.get(name) for book in books)
+    ]
 
 
 def rows_printed(project):

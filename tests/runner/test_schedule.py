@@ -218,13 +218,16 @@ def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys)
     assert project.snapshot() == before
 
 
-def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypatch):
+def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypatch, capsys):
     monkeypatch.setattr("runner.tables.ROOTS", (101, 102, 104))
     monkeypatch.setattr("runner.tables.FEWEST", 2)
     project.write("07", "n = 3 if seed == 102 else n")
     project.write("08")
     table = project / "figures/seeds.md"
-    project.run("08")
+    project.run("08", "--seeds", "101", "102")
+    assert "08_sample: not recorded, as figures/08_sample.json has other rows" in capsys.readouterr().err
+    assert not table.exists()
+    project.run()
     project.run("08", "--seeds", "101", "102")
     assert "1 of 2 have run" in table.read_text()
     project.run("07", "--seeds", "101", "102")

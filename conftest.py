@@ -5,20 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from runner.comparison import same_text
+from runner.comparison import NumericText
 from runner.project import ROOT, Project
-
-
-class NumericText(str):
-    """Text that equals another if the words are the same and the numbers agree (see `same_text`)."""
-
-    __hash__ = str.__hash__
-
-    def __eq__(self, other):
-        return same_text(str(self), str(other)) if isinstance(other, str) else NotImplemented
-
-    def __ne__(self, other):
-        return not self == other
 
 
 def pytest_configure(config):

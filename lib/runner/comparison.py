@@ -11,6 +11,18 @@ RELATIVE = 1e-6
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
+class NumericText(str):
+    """Text that equals another if the words are the same and the numbers agree (see `same_text`)."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return same_text(str(self), str(other)) if isinstance(other, str) else NotImplemented
+
+    def __ne__(self, other):
+        return not self == other
+
+
 def same_text(one, other):
     """Whether two texts have the same words and numbers that agree.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from conftest import NumericText
+from runner.comparison import NumericText
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ from runner.project import Manifest, Project
 
 def test_tables_alone_can_be_brought_up_to_date(project):
     project.write()
-    project.run()
+    project.run_here()
     after = (project / "README.md").read_text()
     merged = after.replace("9.500 ± 0.10", "merged badly")
     assert merged != after

@@ -62,7 +62,7 @@ def test_two_runs_give_the_same_bytes_and_a_third_has_nothing_to_do(project, cap
 
 def test_what_changed_runs_again(project, capsys):
     path = project.write()
-    project.run()
+    project.run_here()
     changes = [
         lambda: (project / "figures/07_sample.json").unlink(),
         lambda: edit(path, "eta: float = 1.0", "eta: float = 2.0"),
@@ -71,7 +71,7 @@ def test_what_changed_runs_again(project, capsys):
     for change in changes:
         change()
         capsys.readouterr()
-        assert project.run() == 0
+        assert project.run_here() == 0
         assert "07_sample: starts" in capsys.readouterr().out
 
 
@@ -122,12 +122,12 @@ def edit(path, old, new):
 
 
 def test_figures_no_longer_made_go_away(project):
-    path = project.write(figure=True)
-    project.run()
+    path = project.write(extra='(report.directory() / "07_line.png").touch()')
+    project.run_here()
     other = project / "figures/08_other.png"
     other.write_bytes(b"")
     path.write_text(path.read_text().replace("_line", "_curve"))
-    project.run()
+    project.run_here()
     assert not (project / "figures/07_line.png").exists()
     assert (project / "figures/07_curve.png").exists()
     assert other.exists()
@@ -141,7 +141,7 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project, ca
     }
     for number in failures:
         project.write(number)
-    assert project.run() == 0
+    assert project.run_here() == 0
     for number, (extra, _) in failures.items():
         project.write(number, extra)
     before = project.snapshot()
@@ -163,9 +163,9 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project, ca
 def test_presets_and_settings_never_touch_the_committed_set(project, capsys):
     project.write()
     (project / "notebooks/presets.toml").write_text("[quick.07_sample]\nn = 6\n")
-    project.run()
+    project.run_here()
     before = project.snapshot()
-    assert project.run("--preset", "quick") == 0
+    assert project.run_here("--preset", "quick") == 0
     assert "2.500 ± 0.10" in capsys.readouterr().out
     assert project.run("7", "--set", "n=8", "--set", "eta=2") == 0
     captured = capsys.readouterr()
@@ -179,7 +179,7 @@ def test_presets_and_settings_never_touch_the_committed_set(project, capsys):
 
 def test_a_run_whose_verdict_fails_is_kept_outside_the_committed_set_and_marked(project, capsys):
     project.write("07", "n = 3 if eta > 1 else n")
-    assert project.run() == 0
+    assert project.run_here() == 0
     before = project.snapshot()
     for _ in range(2):  # the second time nothing runs, and the failure is still told
         assert project.run("--set", "eta=2") == 1
@@ -196,7 +196,7 @@ def test_a_run_whose_verdict_fails_is_kept_outside_the_committed_set_and_marked(
 def test_a_notebook_that_concludes_nothing_does_not_pass(project, capsys):
     path = project.write()
     path.write_text(path.read_text().replace("v.conclude()", "pass"))
-    assert project.run() == 1
+    assert project.run_here() == 1
     assert "it wrote no ledger" in capsys.readouterr().err
     assert not (project / "figures").exists() or not list((project / "figures").glob("07*"))
 
@@ -204,15 +204,15 @@ def test_a_notebook_that_concludes_nothing_does_not_pass(project, capsys):
 def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys):
     project.write("07", "n = 3 if seed == 102 else n; 1 / (seed - 103)")
     project.write("08")
-    project.run("08")
+    project.run_here("08")
     before = project.snapshot()
-    assert project.run("--seeds", "101") == 0
+    assert project.run_here("--seeds", "101") == 0
     capsys.readouterr()
-    assert project.run("--seeds", "101", "102", "103") == 1
+    assert project.run_here("--seeds", "101", "102", "103") == 1
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("| 07_sample")]
     assert line.startswith("| 07_sample | 3 | 2 | 2 | 102: these verdicts fail: mean: claimed 1.000, measured 9.500")
-    assert "103: cell 4, which begins" in line
+    assert "103: cell 3 raised" in line
     assert "ZeroDivisionError" in line
     assert "| 08_sample | 3 | 2 | 0 |  |" in out
     assert project.snapshot() == before
@@ -224,27 +224,27 @@ def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypa
     project.write("07", "n = 3 if seed == 102 else n")
     project.write("08")
     table = project / "figures/seeds.md"
-    project.run("08", "--seeds", "101", "102")
+    project.run_here("08", "--seeds", "101", "102")
     assert "08_sample: not recorded, as figures/08_sample.json has other rows" in capsys.readouterr().err
     assert not table.exists()
-    project.run()
-    project.run("08", "--seeds", "101", "102")
+    project.run_here()
+    project.run_here("08", "--seeds", "101", "102")
     assert "1 of 2 have run" in table.read_text()
-    project.run("07", "--seeds", "101", "102")
+    project.run_here("07", "--seeds", "101", "102")
     assert "2 of 2 have run" in table.read_text()
     assert "| 2 | 2 | 1 | 102: these verdicts fail" in table.read_text()
     assert "Of these 4 runs 1 had" in table.read_text()
     before = project.snapshot()
-    project.run("--seeds", "101", "102")
-    project.run("--seeds", "101", "103")
-    project.run("--seeds", "101", "102", "--preset", "quick")
-    project.run("--seeds", "101")
+    project.run_here("--seeds", "101", "102")
+    project.run_here("--seeds", "101", "103")
+    project.run_here("--seeds", "101", "102", "--preset", "quick")
+    project.run_here("--seeds", "101")
     assert project.snapshot() == before
     project.write("08", "another = 1")
-    project.run("08")
+    project.run_here("08")
     assert "changed since" not in table.read_text()
     project.write("08", "x = x + 0.01")
-    project.run("08")
+    project.run_here("08")
     (line,) = [line for line in table.read_text().splitlines() if line.startswith("| 08_sample")]
     assert "; changed since |" in line
     assert "changed since" not in table.read_text().replace(line, "")
@@ -268,14 +268,14 @@ def test_a_full_disk_is_said_and_the_next_run_ends_well(project, capsys, name):
     target = project / name
     target.parent.mkdir(exist_ok=True)
     target.with_name(f".{target.name}.tmp").symlink_to("/dev/full")
-    assert project.run() == 2
+    assert project.run_here() == 2
     error = capsys.readouterr().err
     assert error.startswith("error: [Errno 28] No space left on device")
     assert "what had finished is kept" in error
     left = project.snapshot()
     assert left.get(name) == before.get(name)
     assert not [each for each in left if each.endswith(".tmp")]
-    assert project.run() == 0
+    assert project.run_here() == 0
     assert {"figures/07_sample.json", "figures/README.md"} <= set(project.snapshot())
 
 
@@ -290,7 +290,7 @@ def test_a_second_run_waits_for_the_first(project, capsys):
     project.write()
     with ThreadPoolExecutor(1) as pool:
         with only_run(project / "build"):
-            second = pool.submit(project.run)
+            second = pool.submit(project.run_here)
             wait_for(lambda: "waiting for another run in this folder" in capsys.readouterr().err)
             assert not second.done()
         assert second.result(60) == 0
@@ -301,17 +301,17 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     extra = "from onestep import Problem, simulate; simulate.losses(Problem(n, 6, 4), 1.0, trials=3, seed=seed)"
     project.write("07", extra)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
-    assert project.run("--preset", "large") == 0
+    assert project.run_here("--preset", "large") == 0
     out = capsys.readouterr().out
     assert out.startswith("preset large: results go to build/large")
     assert "1 notebook to run, two at a time, about 8 min, at most 1.0 GiB: 07" in out
     assert "executed notebooks: build/large/notebooks/, figures and verdicts: build/large/figures/" in out
     kept = sorted((project / "build/replicates").iterdir())
     assert len(kept) == 3
-    project.run()
+    project.run_here()
     assert sorted((project / "build/replicates").iterdir()) == kept  # the default run keeps nothing
     project.write("07", f"{extra}; x = 1")
-    project.run("--preset", "large")
+    project.run_here("--preset", "large")
     assert len(sorted((project / "build/replicates").iterdir())) == 6
 
 
@@ -319,16 +319,16 @@ def test_the_precise_table_tells_what_large_runs_found_and_what_changed_since(pr
     for number in ("07", "08"):
         project.write(number)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n")
-    project.run("--preset", "large", "07")
+    project.run_here("--preset", "large", "07")
     table = (project / "figures/large.md").read_text()
     assert "1 of 2 notebooks have run" in table
     assert "| **08_sample** | not yet |" in table
     assert "Each is a result of the notebook as it stands." in table
     before = (project / "figures/large.json").read_bytes()
-    project.run("--preset", "large", "07")
+    project.run_here("--preset", "large", "07")
     assert (project / "figures/large.json").read_bytes() == before
     project.write("07", "another = 1")
-    project.run("--tables")
+    project.run_here("--tables")
     assert "The code or parameters of 1 of them (07) are others today" in (project / "figures/large.md").read_text()
 
 
@@ -425,8 +425,9 @@ def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project
 
 
 def test_a_notebook_that_was_changed_while_it_ran_is_left_alone(project, capsys):
-    path = project.write("07", "with open('07_sample.ipynb', 'a') as file:\n    file.write(' ')")
-    assert project.run() == 1
+    path = project / "notebooks/07_sample.ipynb"
+    project.write("07", f"with open({str(path)!r}, 'a') as file:\n    file.write(' ')")
+    assert project.run_here() == 1
     assert "07_sample: it was changed while it ran" in capsys.readouterr().err
     assert path.read_text().endswith(" ")
     assert not (project / "figures/07_sample.json").exists()
@@ -444,9 +445,9 @@ def test_options_that_other_roots_would_not_heed_are_refused(project, capsys, mo
 
 def test_a_crash_does_not_show_the_verdicts_of_another_run(project, capsys):
     project.write("07", "assert n != 8")
-    assert project.run("--set", "n=9") == 0
+    assert project.run_here("--set", "n=9") == 0
     assert "holds" in capsys.readouterr().out
-    assert project.run("--set", "n=8") == 1
+    assert project.run_here("--set", "n=8") == 1
     assert "holds" not in capsys.readouterr().out
 
 

@@ -200,7 +200,7 @@ class Population:
         if not isinstance(removed, tuple) or not set(removed) <= set(BOTH):
             raise ValueError(f"removed = {removed!r}: must be (0, 1), (0,), (1,) or ()")
         self.teacher, self.d, self.removed = teacher, teacher.d, removed
-        self._directions, self._weights, self._norms = teacher.directions, teacher.weights, np.ones(teacher.r)
+        self._directions, self._weights = teacher.directions, teacher.weights
         self.start = float(teacher.weights @ kernel(*2 * [teacher.directions], removed=removed) @ teacher.weights)
 
     def part(self, chosen):
@@ -215,17 +215,15 @@ class Population:
         """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
         m = a.shape[-1]
         norms, units = polar(W)
-        u, P = _beside(a, -self._weights, -1), _beside(W, self._directions, -2)
-        others = _beside(norms, self._norms, -1)
-        h, slope, rest = kernel_parts(units, _beside(units, self._directions, -2), removed=self.removed)
-        h *= norms[..., :, None]
-        h *= others[..., None, :]
-        field = _times(h, u)
-        loss = np.vecdot(a, field + _times(h[..., m:], u[..., m:])) + self.start
-        # ∂(‖w‖‖p‖h(c))/∂w = (h - c h')‖p‖ w/‖w‖ + h' p
-        by_first = units * _times(rest, u * others)[..., None]
-        by_first += slope @ (u[..., None] * P)
-        return loss[()], 2 * field, 2 * a[..., None] * by_first
+        others = _beside(units, self._directions, -2)
+        masses = _beside(a * norms, -self._weights, -1)
+        slope, rest = _slopes(_cosines(units, others), self.removed)
+        drift = masses[..., None] * others
+        radial, turn = _times(rest, masses), slope @ drift  # ∂(‖w‖‖p‖h(c))/∂w = (h - c h')‖p‖ w/‖w‖ + h' p
+        target = _times(rest[..., m:], masses[..., m:]) + np.vecdot(units, slope[..., m:] @ drift[..., m:, :])
+        field = radial + np.vecdot(units, turn)  # h = (h - c h') + c h'
+        loss = np.vecdot(a * norms, field + target) + self.start
+        return loss[()], 2 * norms * field, 2 * a[..., None] * (units * radial[..., None] + turn)
 
     def normal_equations(self, W):
         """Gram matrices (..., m, m) and right-hand sides (..., m) of the least squares for the second layer."""
@@ -249,7 +247,6 @@ class Populations(Population):
         self._teachers, self.d = list(teachers), teachers[0].d
         self._directions = np.array([teacher.directions for teacher in teachers])
         self._weights = np.array([teacher.weights for teacher in teachers])
-        self._norms = np.ones(self._weights.shape)
         self.start = np.array([Population(teacher).start for teacher in teachers])
 
     def part(self, chosen):
@@ -290,8 +287,18 @@ def polar(W):
 
 def kernel_parts(units, others, *, removed=BOTH):
     """h, h' and h - c h' at all cosines c of unit vectors (..., m, d) and (..., q, d), each (..., m, q)."""
+    cosine = _cosines(units, others)
+    slope, rest = _slopes(cosine, removed)
+    return rest + cosine * slope, slope, rest
+
+
+def _cosines(units, others):
     cosine = units @ others.mT
-    cosine = np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)
+    return np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)
+
+
+def _slopes(cosine, removed):
+    """h' and h - c h' at cosines c of any shape."""
     # Rounding c near ±1 costs √(1 - c²) half its digits, but h and (h - c h')ŵ + h'p̂ only their last ones.
     rest = np.sqrt((1 - cosine) * (1 + cosine))
     slope = np.arcsin(cosine)
@@ -301,7 +308,7 @@ def kernel_parts(units, others, *, removed=BOTH):
         slope += np.pi / 2
     rest /= 2 * np.pi
     slope /= 2 * np.pi
-    return rest + cosine * slope, slope, rest
+    return slope, rest
 
 
 def _beside(values, constants, axis):

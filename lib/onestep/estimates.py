@@ -260,8 +260,8 @@ def minimum(x, y, *, degree=3):
     return float(np.exp(place))
 
 
-def mean_minimum(x, samples, *, degree=3) -> Estimate:
-    """Log of where the mean curve is least, with the jackknife's standard error over trials.
+def mean_minimum(x, samples) -> Estimate:
+    """Log of where the mean curve is least, by `minimum`, with the jackknife's standard error over trials.
 
     Parameters
     ----------
@@ -269,10 +269,13 @@ def mean_minimum(x, samples, *, degree=3) -> Estimate:
         Increasing, > 0.
     samples : array, (trials, k)
         Trials >= 2.
-    degree : int
-        As in `minimum`, and so are the errors.
+
+    Raises
+    ------
+    ValueError
+        As `minimum`.
     """
-    return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
+    return _jackknife(lambda curve: minimum(x, curve), samples)
 
 
 def _jackknife(place, samples):

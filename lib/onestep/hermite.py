@@ -378,6 +378,11 @@ def shifted(spec, by):
     return Function(lambda z: f(z + by) - mean, lambda z: f.derivative(z + by), moved.kinks, name)
 
 
+def gaussian_moments(k):
+    """E g^k for g ~ N(0, 1) and an array of whole k >= 0: (k - 1)!! for even k, else 0."""
+    return np.where(k % 2, 0.0, special.factorial2(np.maximum(k - 1, 1)))
+
+
 def monomials(order):
     """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats.
 

@@ -17,9 +17,10 @@ def replicate(p, trial=0, seed=0):
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
-def test_norms_by_the_definition(output):
+def test_norms_by_the_definition(output, monkeypatch):
+    monkeypatch.setattr(simulate.svd, "NORM", 1e-8)
     p, eta = P.replace(initial_output=output), [1.5, 4.0]
-    got = simulate.expansion.norms(p, eta, [0, 1, 3], trials=2, directions=("residual", "labels"), tolerance=1e-8)
+    got = simulate.expansion.norms(p, eta, [0, 1, 3], trials=2, directions=("residual", "labels"))
     for trial in range(2):
         now, G, beta = replicate(p, trial)
         c = p.student.coefficients(3)
@@ -225,7 +226,6 @@ def test_forms_with_gaussian_features_use_them_throughout():
         (lambda: simulate.expansion.norms(P, 1.0, [-1]), "orders = -1"),
         (lambda: simulate.expansion.norms(P, 1.0, [1], directions=("label",)), "directions = 'label'"),
         (lambda: simulate.expansion.norms(P, -1.0, [1]), "eta"),
-        (lambda: simulate.expansion.norms(P, 1.0, [1], tolerance=0), "tolerance"),
         (lambda: simulate.expansion.norms(P.replace(n=10**7, N=10**6), 1.0, [1]), "not enough memory"),
         (lambda: simulate.expansion.norms(P, 1.0, [2], growth=(False, True)), "one for each of 1 orders"),
         (lambda: simulate.expansion.norms(P, 1.0, [2], rows=("real", "real")), "one for each of 1 orders"),
@@ -276,17 +276,18 @@ def test_rest_of_the_gradient_has_rows_as_long_as_stated():
     assert growth[0] * p.row_growth == pytest.approx(np.sum(rows) / np.sum(now.a**2))
 
 
-def test_norms_with_growth_and_with_restored_rows_by_the_definition():
+def test_norms_with_growth_and_with_restored_rows_by_the_definition(monkeypatch):
+    monkeypatch.setattr(simulate.svd, "NORM", 1e-8)
     kinds = list(itertools.product((False, True), simulate.network.ROWS))
     growth, rows = zip(*kinds, strict=True)
-    got = simulate.expansion.norms(P, 3.0, [2] * len(kinds), trials=1, growth=growth, rows=rows, tolerance=1e-8)
+    got = simulate.expansion.norms(P, 3.0, [2] * len(kinds), trials=1, growth=growth, rows=rows)
     now, G, beta = replicate(P)
     for j, (grown, kind) in enumerate(kinds):
         F = written_out(P, Version(kind), now, G, beta, 3.0, now.X2, None)
         expansion = written_out(P, Version("initial", 2, growth=grown), now, G, beta, 3.0, now.X2, None)
         norm = np.linalg.norm(F - expansion, 2) / np.sqrt(P.n)
         assert got.values[0, 0, 0, j] == pytest.approx(norm, rel=1e-6)
-    alone = simulate.expansion.norms(P, 3.0, [2], trials=1, rows="restored", tolerance=1e-8).values
+    alone = simulate.expansion.norms(P, 3.0, [2], trials=1, rows="restored").values
     assert alone[0, 0, 0, 0] == got.values[0, 0, 0, kinds.index((False, "restored"))]
 
 

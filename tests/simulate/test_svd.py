@@ -100,9 +100,10 @@ def test_scale_and_transpose():
     assert simulate.svd.operator_norm(A.T) == pytest.approx(simulate.svd.operator_norm(A), rel=1e-10)
 
 
-def test_too_few_steps_are_reported():
+def test_too_few_steps_are_reported(monkeypatch):
+    monkeypatch.setattr(simulate.svd, "_MOST", 3)
     with pytest.raises(ArithmeticError, match="3 steps leave a relative residual"):
-        simulate.svd.operator_norm(matrix(200, 200), max_steps=3)
+        simulate.svd.operator_norm(matrix(200, 200))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,6 @@ def test_too_few_steps_are_reported():
         ({"count": 0}, "count = 0"),
         ({"count": 6}, "has only 5"),
         ({"count": 1, "tolerance": 0.0}, "tolerance = 0"),
-        ({"count": 2, "max_steps": 1}, "max_steps = 1"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

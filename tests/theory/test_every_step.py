@@ -317,22 +317,21 @@ def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
     assert theory.losses(p, 0.0).test == pytest.approx(untrained[1], rel=1e-6)
 
 
-def test_best_step_and_ridge_beat_their_neighbours():
+def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     best = theory.every_step.best_step(P1)
     around = theory.every_step.fixed_point(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
     assert np.argmin(around) == 2
     assert best.test == pytest.approx(around[2], rel=1e-6)
     assert not best.at_bound
     assert theory.every_step.best_step(P1, largest=best.eta / 4).at_bound
-    assert theory.every_step.best_ridge(P1, best.eta, smallest=1e-6, largest=1e-4).at_bound
     ridge = theory.every_step.best_ridge(P1, best.eta)
     others = [theory.every_step.fixed_point(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
     assert ridge.test < min(others)
     assert ridge.test <= best.test
     with pytest.raises(ValueError, match="largest"):
         theory.every_step.best_step(P1, largest=0.0)
-    with pytest.raises(ValueError, match="largest"):
-        theory.every_step.best_ridge(P1, 1.0, smallest=1.0, largest=0.5)
+    monkeypatch.setattr(theory.every_step, "_RIDGES", (1e-6, 1e-4))
+    assert theory.every_step.best_ridge(P1, best.eta).at_bound
 
 
 def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
@@ -351,9 +350,11 @@ def test_the_best_step_is_looked_for_beyond_the_root_of_n():
     assert not best.at_bound
 
 
-def test_the_best_ridge_is_found_on_either_side_of_the_grids_best():
-    p = BATTERY[0]
-    found = [theory.every_step.best_ridge(p, 4.0, smallest=s, largest=1e3 * s) for s in (1e-3, 2.1e-3)]
+def test_the_best_ridge_is_found_on_either_side_of_the_grids_best(monkeypatch):
+    found = []
+    for smallest in (1e-3, 2.1e-3):
+        monkeypatch.setattr(theory.every_step, "_RIDGES", (smallest, 1e3 * smallest))
+        found.append(theory.every_step.best_ridge(BATTERY[0], 4.0))
     assert found[1].ridge == pytest.approx(found[0].ridge, rel=0.01)
     assert not any(one.at_bound for one in found)
 

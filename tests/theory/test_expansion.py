@@ -22,25 +22,6 @@ def test_metric_of_the_hidden_directions_is_what_the_forms_leave():
     np.testing.assert_allclose(metric @ left, np.eye(K), atol=1e-12)
 
 
-def test_the_length_of_inputs_moves_even_forms_alone():
-    p = SETTINGS[2]
-    usual, sphere = theory.forms(p, 2), theory.forms(p, 2, length=0.0)
-    assert np.array_equal(theory.forms(p, 2, length=1.0), usual)
-    tau, even = usual[4, 4], usual[6, 6]
-    assert sphere[6, 6] == pytest.approx(tau)  # 1/√N is a direction as any other
-    assert sphere[5, 5] == pytest.approx(3 * tau)
-    # a rank-one part of v times the power: 1/(1 - e) - 1/(1 - τ) is v times that of Gaussian inputs
-    long = theory.forms(p, 2, length=4.0)[6, 6]
-    assert 1 / (1 - long) - 1 / (1 - tau) == pytest.approx(4 * (1 / (1 - even) - 1 / (1 - tau)))
-    others = np.ones(8, bool)
-    others[5:7] = False
-    assert np.array_equal(sphere[np.ix_(others, others)], usual[np.ix_(others, others)])
-    rows = p.replace(first_layer="gaussian")
-    assert theory.forms(rows, 2, length=4.0)[7, 7] == theory.forms(rows, 2)[7, 7]
-    with pytest.raises(ValueError, match="length = -1"):
-        theory.forms(p, 2, length=-1)
-
-
 def test_omitted_terms_of_a_polynomial_are_its_last_terms():
     p = Problem(1000, 300, 500, activation=(0.0, 0.8, 0.0, 0.3))
     third = 0.3 * (0.8 * np.sqrt(p.D) * 3.0) ** 3 * 15 / p.N

@@ -75,7 +75,7 @@ def test_directions_of_one_large_batch(teacher, k):
 @pytest.mark.parametrize("p", [P, HARD, P.replace(teacher=(0.0, 0.7, 0.2, 0.3), d=900)])
 def test_the_first_direction_of_a_reused_batch_is_that_of_the_first_step(p):
     """d_0 = β, so that its inner products are those with β: an identity between two ways to count shared samples."""
-    rows, along, _ = two._monomials(p, np.arange(3), True)
+    rows, along, _ = two._monomials(p, np.arange(3), "reused")
     assert rows[0] == pytest.approx(along, rel=1e-9)
     assert rows[0, 0] == pytest.approx(p.D, rel=1e-9)
 

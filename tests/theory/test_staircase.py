@@ -152,7 +152,6 @@ def test_spiked_curve_reaches_the_plateaus(layer, output):
     for alpha, order in [(0.125, 1), (0.292, 2), (0.354, 3), (0.3875, 4)]:
         at = theory.staircase.spiked(p, 10.0 ** (300 * alpha))
         expected = theory.gains(p, order)
-        assert theory.spikes(alpha) == order
         assert base.train - at.train == pytest.approx(expected.train, rel=1e-3)
         assert base.test - at.test == pytest.approx(expected.test, rel=1e-3)
 
@@ -252,25 +251,10 @@ def test_growing_rows_matter_to_even_spikes_without_an_intercept_alone():
     assert theory.gains(rich, 2, growing_rows=True).test < theory.gains(rich, 2).test
 
 
-def test_strong_spikes_with_an_intercept_lead_to_their_plateau():
-    p = SETTINGS[2].replace(n=10**16, d=3 * 10**15, N=5 * 10**15)
-    options = {"growing_rows": True, "intercept": True}
-    gap = theory.untrained_limit(p).test - theory.staircase.spiked(p, p.n**0.29, **options).test
-    assert gap == pytest.approx(theory.gains(p, 2, **options).test, rel=0.02)
-    assert gap > 1.1 * theory.gains(p, 2, growing_rows=True).test
-
-
 def test_information_exponent_above_one_gains_nothing():
     p = SETTINGS[2].replace(teacher=(0.0, 0.0, 1.0))
     assert theory.gains(p, 2).train == 0
     assert theory.staircase.spiked(p, 10.0).test == theory.staircase.spiked(p, 0.0).test
-
-
-def test_degrees_that_the_activation_lacks_bear_no_spike():
-    alpha = 0.36  # between the third threshold and the fourth
-    assert theory.spikes(alpha) == 3
-    for activation, count in (("tilted_sin", 3), ("shifted_relu", 2), ("tanh", 2), ((0.0, 1.0), 1)):
-        assert theory.spikes(alpha, SETTINGS[1].replace(activation=activation)) == count
 
 
 def test_shapes_follow_eta():
@@ -293,10 +277,6 @@ def test_shapes_follow_eta():
         (lambda: theory.staircase.spiked(RICH, "big"), "eta = 'big'"),
         (lambda: theory.staircase.spiked(RICH, []), "eta"),
         (lambda: theory.staircase.spiked(RICH, [1.0, 40.0]), r"eta = 40: .* s <= 0.25, here for eta <= 4\.027"),
-        (lambda: theory.spikes(0.25), "threshold"),
-        (lambda: theory.spikes(0.6), "alpha = 0.6"),
-        (lambda: theory.spikes([0.2, 0.3]), r"alpha = \[0.2, 0.3\]: must be a finite number"),
-        (lambda: theory.spikes(0.2, UNSEEN), "c_1 = 0"),
         (lambda: theory.growth_ratio(UNSEEN), "c_1 = 0"),
         (lambda: theory.gains({"n": 1}, 1), "p = {'n': 1}: must be a Problem"),
         (lambda: theory.thresholds(0), "order = 0"),

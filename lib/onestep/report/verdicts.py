@@ -128,7 +128,7 @@ class Verdicts:
             row, _, upper = _binomial(rate, wrong)
             self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
 
-    def consistent(self, quantity, claimed, computed, tolerance, *, headline=False, control=()):
+    def consistent(self, quantity, claimed, computed, tolerance, *, control=()):
         """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline.
 
         Parameters
@@ -141,11 +141,9 @@ class Verdicts:
             What another formula gives.
         tolerance : float
             > 0.
-        headline, control
+        control
             As in `agrees`.
         """
-        if headline:
-            raise ValueError(f"{quantity}: an identity is no measurement and cannot be a headline")
         if not tolerance > 0:
             raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
         self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
@@ -153,14 +151,11 @@ class Verdicts:
 
     def _controls(self, of, control):
         for name, wrong in _pairs(of, control):
+            sign, claimed, measured, allowance, scale = self._asked[of]
             kind = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
-            self._control(name, of, **{kind: wrong})
+            pair = (claimed, wrong) if kind == "measured" else (wrong, measured)
+            self._test("control", sign, f"{of}: {name}", *pair, allowance, scale, False)
             self.rows[-1] |= {"of": of, "name": name, "wrong": kind}
-
-    def _control(self, name, of, claimed=None, measured=None):
-        sign, right, found, allowance, scale = self._asked[of]
-        claimed, measured = right if claimed is None else claimed, found if measured is None else measured
-        self._test("control", sign, f"{of}: {name}", claimed, measured, allowance, scale, False)
 
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.

@@ -30,14 +30,11 @@ class FirstStair(Result):
         The untrained network's first.
     cosine : array, (trials, steps)
         Of b with β⋆.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     train: np.ndarray
     test: np.ndarray
     cosine: np.ndarray
-    variates: np.ndarray
 
 
 def first_stair(p: Problem, spectrum, steps, *, redraws=1, **run) -> FirstStair:

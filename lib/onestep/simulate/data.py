@@ -168,7 +168,7 @@ class Departures:
     level: float = 0.0
 
 
-def departures(X, y=None, *, seed=0) -> Departures:
+def departures(X, y=None) -> Departures:
     """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.
 
     Parameters
@@ -177,8 +177,6 @@ def departures(X, y=None, *, seed=0) -> Departures:
         Inputs.
     y : array, (m,), optional
         Labels.
-    seed
-        Of the random directions.
 
     Raises
     ------
@@ -188,7 +186,7 @@ def departures(X, y=None, *, seed=0) -> Departures:
     X = _numbers("X", X, 2)
     m, d = X.shape
     whole("the number of rows of X", m, 4)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     scale, mean = np.mean(X**2), X.mean(0)
     values = linalg.eigvalsh(np.cov(X.T, ddof=1)) if d > 1 else np.array([X.var(ddof=1)])
     tails = np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS))))
@@ -211,7 +209,7 @@ def departures(X, y=None, *, seed=0) -> Departures:
     )
 
 
-def beyond(X, y=None, *, seed=0) -> dict:
+def beyond(X, y=None) -> dict:
     """The departures of rows X (m, d) that theory does not stand: {name: (number, limit)}, empty if there are none.
 
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
@@ -224,10 +222,8 @@ def beyond(X, y=None, *, seed=0) -> dict:
         Inputs.
     y : array, (m,), optional
         Labels.
-    seed : int
-        Root of the random numbers.
     """
-    found = departures(X, y, seed=seed)
+    found = departures(X, y)
     m, d = np.shape(X)
     limits = {
         "centre": 0.01 * m + 5 * (2 / d) ** 0.5,

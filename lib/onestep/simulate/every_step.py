@@ -30,8 +30,6 @@ class Losses(Result):
     Attributes
     ----------
     train, test : array, (trials, *eta.shape)
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     learned : array, (trials, *eta.shape, degree + 1), optional
         Coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
     accuracy : array, (trials, *eta.shape), optional
@@ -40,14 +38,13 @@ class Losses(Result):
 
     train: np.ndarray
     test: np.ndarray
-    variates: np.ndarray
     learned: np.ndarray | None = None
     accuracy: np.ndarray | None = None
 
     @property
     def drops(self):
         """By how much the losses of the first step exceed those of all others, replicate by replicate."""
-        return Losses(*(loss[:, :1] - loss[:, 1:] for loss in (self.train, self.test)), self.variates)
+        return Losses(*(loss[:, :1] - loss[:, 1:] for loss in (self.train, self.test)), variates=self.variates)
 
 
 def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None, **run) -> Losses:

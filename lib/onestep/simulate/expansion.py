@@ -18,7 +18,7 @@ from numpy.polynomial.hermite_e import hermevander
 from scipy.special import factorial, factorial2
 
 from ..checks import choice, number, steps, whole
-from ..hermite import Polynomial, monomials
+from ..hermite import Polynomial, gaussian_moments, monomials
 from ..problem import Problem
 from . import averages, network, svd
 from .control_variates import variates
@@ -43,14 +43,11 @@ class Norms(Result):
     growth : array, (trials,)
         ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make most of the
         spread of what growing rows do.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     values: np.ndarray
     readout: np.ndarray
     growth: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -77,15 +74,12 @@ class Forms(Result):
     values : array, (trials, ridges, m, m)
     m1, m2 : array, (trials, ridges)
         (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     labels: tuple[str, ...]
     values: np.ndarray
     m1: np.ndarray
     m2: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -258,9 +252,7 @@ def _leading(values, u, start, k):
     return np.linalg.lstsq((design / scale[:, None]).T, values, rcond=None)[0][0] / scale[0]
 
 
-def norms(
-    p: Problem, eta, orders, *, directions=("residual",), tolerance=1e-3, growth=False, rows="real", **run
-) -> Norms:
+def norms(p: Problem, eta, orders, *, directions=("residual",), growth=False, rows="real", **run) -> Norms:
     """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
 
     Parameters
@@ -272,8 +264,6 @@ def norms(
         Whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
     directions : sequence of str
         Any of "residual" and "labels": which β the terms are made of, see `network.direction`.
-    tolerance : float
-        Relative residual of every norm, see `svd.operator_norm`.
     growth : bool or list of bool
         Whether F_ℓ counts the growth of W's rows, that of the draw, see `terms`; one choice for all orders, or one per
         order, which must be finite where it is True.
@@ -295,14 +285,13 @@ def norms(
     orders = _orders(orders, len(eta))
     for of in directions:
         choice("directions", of, network.DIRECTIONS)
-    number("tolerance", tolerance, above=0)
     growth, rows = _each("growth", growth, len(orders[0])), _each("rows", rows, len(orders[0]))
     for kind in rows:
         choice("rows", kind, network.ROWS)
     if any(order == inf and grows for row in orders for order, grows in zip(row, growth, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
-    replicate = partial(_norms, p, eta, orders, directions, tolerance, growth, rows)
+    replicate = partial(_norms, p, eta, orders, directions, growth, rows)
     return collect(Norms, replicate, 8 * entries / 2**30, **run)
 
 
@@ -321,7 +310,7 @@ def _each(argument, value, count):
     return values
 
 
-def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
+def _norms(p, eta, orders, directions, growth, rows, rng):
     now = network.draw(p, rng)
     projections = [now.X2 @ network.direction(p, now, of=of) for of in directions]
     G, F0 = network.gradient(p, now), p.student(now.X2 @ now.W0.T)
@@ -334,7 +323,7 @@ def _norms(p, eta, orders, directions, tolerance, growth, rows, rng):
             for j in np.flatnonzero(np.array(rows) == kind):
                 for i, projection in enumerate(projections):
                     kept = terms(p, projection, now.a, step, orders[m][j], growth=growth[j] * grown)
-                    values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), tolerance)
+                    values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), svd.NORM)
     readout = sqrt(p.N * np.sum(now.a**4) / 3)
     found = {"values": values / sqrt(p.n), "readout": readout, "growth": grown / p.row_growth}
     return found | {"variates": variates(p, now, now.y2[:, None])}
@@ -435,7 +424,7 @@ def _moments(p, now, G, beta, eta, base, tail, top):
     if base == "gaussian":
         c1, start = p.student.linear, now.W0 @ unit
         H[:N, :N] = c1**2 * now.W0 @ now.W0.T + tail**2 * p.student.tail * np.eye(N)
-        H[:N, N:] = c1 * start[:, None] * _gaussian_moments(ranks + 1)
+        H[:N, N:] = c1 * start[:, None] * gaussian_moments(ranks + 1)
         h[:N] = c1 * p.target.linear * now.W0 @ now.beta_star
     else:
         W = _first_layer(p, now, G, eta, base)
@@ -444,16 +433,11 @@ def _moments(p, now, G, beta, eta, base, tail, top):
         H[:N, N:] = averages.crosses(p.student, powers, norms, W @ unit / norms).T
         h[:N] = averages.cross(p.student, p.target, norms, W @ now.beta_star / norms)
     one, overlap = np.ones(1), np.array([now.beta_star @ unit])
-    H[N:, N:] = _gaussian_moments(np.add.outer(ranks, ranks))
+    H[N:, N:] = gaussian_moments(np.add.outer(ranks, ranks))
     h[N:] = np.ravel([averages.cross(power, p.target, one, overlap) for power in powers])
     H[N:, :N] = H[:N, N:].T
     scale = np.concatenate([np.ones(N), length**ranks])
     return scale[:, None] * H * scale, scale * h
-
-
-def _gaussian_moments(k):
-    """E g^k for an array of k >= 0."""
-    return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
 
 
 def forms(p: Problem, ridges, *, order=3, gaussian=False, **run) -> Forms:

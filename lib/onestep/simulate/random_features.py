@@ -37,14 +37,11 @@ class Path(Result):
     spurious : array, (trials, ridges)
         E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise; degrees of the
         teacher beyond those in `learned` count as not learned.
-    variates : array, (trials, k)
-        Statistics of the second sample's labels with mean zero.
     """
 
     test: np.ndarray
     learned: np.ndarray
     spurious: np.ndarray
-    variates: np.ndarray
 
 
 def path(p: Problem, ridges, *, degree=2, redraws=1, **run) -> Path:

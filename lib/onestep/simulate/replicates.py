@@ -6,7 +6,7 @@ import logging
 import os
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
@@ -23,8 +23,13 @@ PATIENCE = 10.0  # seconds that a scheduler may take to answer
 class Result:
     """What was measured: arrays whose first axis is the replicate.
 
-    A field named `variates` holds statistics of the draws with known mean, which has been subtracted, (trials, k).
+    Attributes
+    ----------
+    variates : array, (trials, k), optional
+        Control variates: statistics of the draws with known mean, which has been subtracted.
     """
+
+    variates: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def mean(self):
@@ -32,9 +37,8 @@ class Result:
 
         The variates are regressed out where there are more than four replicates for each of them.
         """
-        variates = vars(self).get("variates")
-        enough = variates is not None and len(variates) > 4 * variates.shape[1]
-        estimate = partial(estimates.controlled, controls=variates) if enough else estimates.mean
+        enough = self.variates is not None and len(self.variates) > 4 * self.variates.shape[1]
+        estimate = partial(estimates.controlled, controls=self.variates) if enough else estimates.mean
         arrays = {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray) and name != "variates"}
         return replace(self, **{name: estimate(x) for name, x in arrays.items()})
 

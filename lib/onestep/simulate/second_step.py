@@ -32,13 +32,10 @@ class Outliers(Result):
         Singular values.
     ahead : array, (trials, 2, count)
         Squared cosines of right vectors with β⋆.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     value: np.ndarray
     ahead: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -64,12 +61,9 @@ class FirstStairs(Result):
     Attributes
     ----------
     train : array, (trials, 4)
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     train: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,7 @@ from . import network
 from .control_variates import variates
 from .every_step import memory
 from .replicates import Result, collect
-from .svd import alignment, operator_norm, singular_triplets
-
-_NORM = 1e-3  # relative residual of operator norms: their error is of its square
+from .svd import NORM, alignment, operator_norm, singular_triplets
 
 
 @dataclass(frozen=True)
@@ -50,15 +48,12 @@ class Gradients(Result):
         The same with β = Xᵀy/n.
     square, cosine : array, (trials,)
         As in `Directions`.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     gap: np.ndarray
     labels: np.ndarray
     square: np.ndarray
     cosine: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -71,15 +66,12 @@ class Weights(Result):
         The two largest singular values.
     left, right : array, (trials, steps)
         Squared cosines of the first singular vectors with a and with β.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     first: np.ndarray
     second: np.ndarray
     left: np.ndarray
     right: np.ndarray
-    variates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -105,13 +97,10 @@ class Features(Result):
     overlap : array, (trials, steps, count, order + 1)
         Squared cosine of left vector j with the k-th monomial (X̃β)^{∘k} made orthogonal to the ones before; the
         constant comes last.
-    variates : array, (trials, k)
-        Statistics of the draws with mean zero.
     """
 
     values: np.ndarray
     overlap: np.ndarray
-    variates: np.ndarray
 
 
 def directions(p: Problem, **run) -> Directions:
@@ -155,8 +144,8 @@ def _gradients(p, rng):
     now = network.draw(p, rng)
     G = network.gradient(p, now)
     betas = [network.direction(p, now, of=of) for of in network.DIRECTIONS]
-    gaps = [operator_norm(G - np.outer(p.student.linear * now.a, beta), _NORM) for beta in betas]
-    gap, labels = np.array(gaps) / operator_norm(G, _NORM)
+    gaps = [operator_norm(G - np.outer(p.student.linear * now.a, beta), NORM) for beta in betas]
+    gap, labels = np.array(gaps) / operator_norm(G, NORM)
     return {"gap": gap, "labels": labels, "variates": _variates(p, now)} | _against(betas[0], now)
 
 
@@ -277,7 +266,7 @@ def _features(p, eta, count, order, rng):
     basis = np.linalg.qr(z[:, None] ** [*range(1, order + 1), 0])[0]
     out = []
     for step in eta:
-        top = singular_triplets(network.features(p, base, move, step), count, tolerance=_NORM)
+        top = singular_triplets(network.features(p, base, move, step), count, tolerance=NORM)
         out.append(np.column_stack([top.values / np.sqrt(p.n), (basis.T @ top.left).T ** 2]))
     sixth = 15.0 if p.readout_values is None else np.mean(p.readout_values**6)
     moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, sixth), (z, 2, 1), (z, 4, 3), (z, 6, 15))]

@@ -14,6 +14,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..checks import number, whole
 
+NORM = 1e-3  # relative residual of the norms that `expansion` and `spectra` measure: their error is of its square
+_MOST = 1000  # steps
 _START = 0  # seed of the start vector: random, hence almost surely not orthogonal to any singular vector
 _OFTEN = 8  # looks at the bidiagonal matrix each time that the steps double, and more at the first
 _NEGLIGIBLE = 1e-14  # a new direction this small beside the largest so far is rounding
@@ -79,7 +81,7 @@ def deflated(A, left, right):
     return _Deflated(A, left, right)
 
 
-def operator_norm(A, tolerance=1e-6, *, max_steps=1000):
+def operator_norm(A, tolerance=1e-6):
     """‖A‖_op, the largest singular value, as a float.
 
     Parameters
@@ -89,20 +91,18 @@ def operator_norm(A, tolerance=1e-6, *, max_steps=1000):
     tolerance
         Relative residual at which to stop, > 0. The value is never above the norm beyond rounding; away from
         multiplicities its relative error is about the square of the tolerance over the relative gap.
-    max_steps : int
-        Steps at most.
 
     Raises
     ------
     ValueError
         For a bad argument.
     ArithmeticError
-        If max_steps do not reach the tolerance.
+        If a thousand steps do not reach the tolerance.
     """
-    return float(singular_triplets(A, 1, tolerance=tolerance, max_steps=max_steps).values[0])
+    return float(singular_triplets(A, 1, tolerance=tolerance).values[0])
 
 
-def singular_triplets(A, count, *, tolerance=1e-6, max_steps=1000) -> Triplets:
+def singular_triplets(A, count, *, tolerance=1e-6) -> Triplets:
     """The `count` largest singular triplets of A.
 
     Arguments and errors as in `operator_norm`; 1 <= count <= min(n, N). A value that is repeated exactly may be found
@@ -115,9 +115,9 @@ def singular_triplets(A, count, *, tolerance=1e-6, max_steps=1000) -> Triplets:
     number("tolerance", tolerance, above=0)
     if whole("count", count, 1) > min(n, N):
         raise ValueError(f"count = {count}: a matrix of shape {n} x {N} has only {min(n, N)} singular values")
-    max_steps = min(whole("max_steps", max_steps, count), n, N)
+    max_steps = min(max(_MOST, count), n, N)
     if n < N:  # the start vector belongs on the short side, which min(n, N) steps exhaust
-        flipped = singular_triplets(A.T, count, tolerance=tolerance, max_steps=max_steps)
+        flipped = singular_triplets(A.T, count, tolerance=tolerance)
         return replace(flipped, left=flipped.right, right=flipped.left)
 
     rng = np.random.default_rng(_START)

@@ -33,4 +33,4 @@ from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces
 from .spectra import visible
-from .staircase import boundary, gains, growth_ratio, spikes, thresholds
+from .staircase import boundary, gains, growth_ratio, thresholds

@@ -34,7 +34,7 @@ from scipy.optimize import brentq
 
 from ..checks import choice, number
 from ..problem import Problem
-from .random_features import IMAGINARY, Losses, best_linear, split
+from .random_features import Losses, Response, best_linear, effective_ridge, split
 
 BASES = ("eigenbasis", "random")
 
@@ -56,15 +56,6 @@ class Damping(NamedTuple):
     sample: float
 
 
-class _At(NamedTuple):
-    """ν (complex, for derivatives), T (m,) and df there; dν/dλ."""
-
-    nu: complex
-    T: np.ndarray
-    df: complex
-    dnu: float
-
-
 def untrained(p: Problem, spectrum=(1.0,)) -> Losses:
     """Limits of L_tr(F0) and L_te(F0) for inputs whose covariance has these eigenvalues; `theory.untrained_limit`.
 
@@ -80,8 +71,8 @@ def untrained(p: Problem, spectrum=(1.0,)) -> Losses:
     ValueError for a bad spectrum.
     """
     s = _spectrum(spectrum)
-    at = _solved(p, s)
-    return _losses(p, at, (p.target.linear**2 * np.mean(s * at.T) + best_linear(p)) / at.nu)
+    at, dnu = _solved(p, s)
+    return _losses(p, at.nu, dnu, (p.target.linear**2 * np.mean(s * at.T) + best_linear(p)) / at.nu)
 
 
 def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Losses:
@@ -98,9 +89,9 @@ def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Loss
     ValueError for another initial output, a bad spectrum, or a direction of another length.
     """
     s, (k, v) = _step(p, spectrum, direction)
-    at, linear = _solved(p, s), p.target.linear**2
+    (at, dnu), linear = _solved(p, s), p.target.linear**2
     sT = s * at.T
-    return _losses(p, at, (linear * np.mean(sT * k)) ** 2 / np.mean(sT * (linear * k**2 + v)) / at.nu)
+    return _losses(p, at.nu, dnu, (linear * np.mean(sT * k)) ** 2 / np.mean(sT * (linear * k**2 + v)) / at.nu)
 
 
 def cosine(p: Problem, spectrum, direction: Direction | None = None):
@@ -213,29 +204,19 @@ def _step(p, spectrum, direction):
     return s, direction
 
 
-def _losses(p, at, complex_J):
+def _losses(p, nu, dnu, complex_J):
     J, dJ = split(complex_J)
-    return Losses(float(p.ridge * J), float(-(at.nu.real**2) * dJ * at.dnu))
+    return Losses(float(p.ridge * J), float(-(nu.real**2) * dJ * dnu))
 
 
 def _solved(p, s):
-    """`_At` the root of λ = ν (1 - df), by Newton's iteration as in `traces`."""
-    nu = p.ridge + p.phi / p.psi * (p.student.linear**2 + p.student.tail)
-    for _ in range(500):
-        T, df = _response(p, s, nu + 1j * IMAGINARY)
-        share, slope = split(df)
-        step = (nu - p.ridge - nu * share) / (1 - share - nu * slope)
-        if not step > 1e-15 * nu:
-            break
-        nu -= step
-    residual = abs(nu - p.ridge - nu * share) / nu
-    if not (nu >= p.ridge and residual < 1e-12):
-        raise ArithmeticError(f"the effective ridge did not converge: residual {residual:.1e} for {p}")
-    return _At(nu + 1j * IMAGINARY, T, df, 1 / (1 - share - nu * slope))
+    """The `Response` at the root of λ = ν (1 - df), and dν/dλ."""
+    start = p.ridge + p.phi / p.psi * (p.student.linear**2 + p.student.tail)
+    return effective_ridge(lambda nu: _response(p, s, nu), p.ridge, start)[:2]
 
 
 def _response(p, s, nu):
-    """T (m,) and df at ν; 1/q solves a concave equation, by Newton's iteration from above."""
+    """The `Response` at ν; 1/q solves a concave equation, by Newton's iteration from above."""
     strength, base = p.student.linear**2, nu + p.student.tail
     inverse = base + strength
     for _ in range(100):
@@ -246,7 +227,8 @@ def _response(p, s, nu):
         if abs(step) < 1e-15 * abs(inverse):
             break
     T = inverse / (inverse + strength / p.psi * s)
-    return T, p.phi / p.psi * (p.student.tail + strength * np.mean(s * T)) / inverse  # 1 - ν/inverse, not cancelled
+    df = p.phi / p.psi * (p.student.tail + strength * np.mean(s * T)) / inverse  # 1 - ν/inverse, not cancelled
+    return Response(nu, T, df)
 
 
 def _spectrum(values):

@@ -22,6 +22,7 @@ from . import staircase
 from .fixed_point.first_batch import spread
 from .fixed_point.solver import HEAVIEST, WIDEST, family, learned_at, resolved
 
+_RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
 # Relative errors over `nodes.fluctuation`, as fitted in calibration/range_map.py: of the training loss over that
 # of κ, of the test error over the sum of both.
@@ -288,25 +289,18 @@ def best_step(p, largest=None, **options):
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-def best_ridge(p, eta, *, smallest=1e-6, largest=1e3, **options):
-    """The ridge in [smallest, largest] with the smallest predicted test error after a step eta; a `Best`.
+def best_ridge(p, eta, **options):
+    """The ridge in [1e-6, 1e3] with the smallest predicted test error after a step eta; a `Best`.
 
     Parameters
     ----------
     p : Problem
     eta : float
         Step size >= 0.
-    smallest : float
-        Lower end of the search, > 0.
-    largest : float
-        Upper end of the search, > smallest.
     **options
         As for `fixed_point`.
     """
-    eta = checks.number("eta", eta, least=0)
-    smallest = checks.number("smallest", smallest, above=0)
-    largest = checks.number("largest", largest, above=smallest)
-
+    eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
     family, (_, solution) = resolved(as_problem(p).replace(ridge=smallest), eta, **options)
 
     def test(log_ridge):

@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import factorial, factorial2
 
-from ..checks import number, steps, whole
+from ..checks import steps, whole
 from ..problem import Problem, as_problem
 from .quadrature import gauss_hermite
 from .random_features import common_part, traces
@@ -63,7 +63,7 @@ def omitted(p: Problem, eta, order):
     return np.reshape(out, eta.shape)[()]
 
 
-def forms(p: Problem, order, *, length=1.0):
+def forms(p: Problem, order):
     """Limits of v1ᵀR0v2, v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, R0 = (F0F0ᵀ + λnI)⁻¹.
 
     z = X̃β/‖β‖, z⋆ = X̃β⋆, negligible initial output. Returns a symmetric matrix (2 order + 4, 2 order + 4).
@@ -78,16 +78,13 @@ def forms(p: Problem, order, *, length=1.0):
     p : Problem
     order : int
         Largest degree q >= 1.
-    length
-        Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess kurtosis
-        κ. Of the inputs' law it is all that these limits see.
     """
     t, q = traces(as_problem(p, standard=True)), np.arange(1, whole("order", order, 1) + 1)
     scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu
     tau = p.psi / p.phi * t.df
-    length = number("length", length, least=0)
-    even = 1 - (1 - tau) / (1 + common_part(p, t, length=length))
-    constant = 1 / (1 + common_part(p, t)) if p.first_layer == "gaussian" else 1.0
+    common = common_part(p, t)
+    even = 1 - (1 - tau) / (1 + common)
+    constant = 1 / (1 + common) if p.first_layer == "gaussian" else 1.0
     out = np.zeros((2 * order + 4, 2 * order + 4))
     out[: 2 * order, : 2 * order] = np.block(
         [[np.diag(scale), np.diag(scale * p.rho**q)], [np.diag(scale * p.rho**q), np.diag(scale)]]

@@ -82,26 +82,40 @@ def traces(p: Problem) -> Traces:
 
 @lru_cache(maxsize=4096)
 def _traces(phi, psi, ridge, c1, tail):
-    nu = ridge + (phi / psi) * (c1**2 + tail)
+    at, dnu, residual = effective_ridge(
+        lambda nu: response(nu, phi, psi, c1, tail), ridge, ridge + (phi / psi) * (c1**2 + tail)
+    )
+    (df, ddf), (T, dT) = split(at.df), split(at.T)
+    nu = at.nu.real
+    m1 = (phi / psi) / nu
+    return Traces(m1, m1 * T, nu, T, dnu, dT, df, ddf, residual)
+
+
+def effective_ridge(at, ridge, start):
+    """The root ν of ridge = ν (1 - df(ν)), by Newton's iteration from an upper bound `start`.
+
+    Returns the `Response` at(ν + i·IMAGINARY), dν/dλ and the residual relative to ν. Raises ArithmeticError if that
+    exceeds 1e-12.
+    """
+    nu = start
     for _ in range(500):
-        at = response(nu + 1j * IMAGINARY, phi, psi, c1, tail)
-        (df, ddf), (T, dT) = split(at.df), split(at.T)
+        found = at(nu + 1j * IMAGINARY)
+        df, ddf = split(found.df)
         step = (nu - ridge - nu * df) / (1 - df - nu * ddf)
         if not step > 1e-15 * nu:
             break
         nu -= step
     residual = abs(nu - ridge - nu * df) / nu
     if not (nu >= ridge and residual < 1e-12):
-        raise ArithmeticError(f"traces did not converge: residual {residual:.1e} at phi={phi}, psi={psi}, λ={ridge}")
-    m1 = (phi / psi) / nu
-    return Traces(m1, m1 * T, nu, T, 1 / (1 - df - nu * ddf), dT, df, ddf, residual)
+        raise ArithmeticError(f"the effective ridge did not converge: residual {residual:.1e} at λ = {ridge:g}")
+    return found, 1 / (1 - df - nu * ddf), residual
 
 
 class Response(NamedTuple):
-    """ν, T(ν) and df(ν); complex where a derivative is taken."""
+    """ν, T(ν) and df(ν), complex where a derivative is taken; T is an array for several eigenvalues of a covariance."""
 
     nu: complex
-    T: complex
+    T: complex | np.ndarray
     df: complex
 
 

@@ -87,11 +87,10 @@ def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     """
     eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
     c, k = p.student.coefficients(whole("count", count, 1)), np.arange(count)
-    rows, along, _ = _monomials(p, k, choice("batch", batch, BATCHES) == "reused")
-    known = np.block([[np.array([[p.D]]), along[None]], [along[:, None], rows]])  # of β, d_0, d_1, …
+    gram, _ = _with_first(p, k, batch)
     mix = np.column_stack([eta1 * c[1] * (k == 0), np.diag(eta2 * (k + 1) * c[1:] * (eta1 * c[1] / sqrt(p.N)) ** k)])
     moments = np.array([[_moment(i + j + 2) for j in k] for i in k], float)
-    return _beyond(mix @ known @ mix.T) * _beyond(moments)
+    return _beyond(mix @ gram @ mix.T) * _beyond(moments)
 
 
 def _beyond(gram):
@@ -118,7 +117,7 @@ def direction(p: Problem, k, *, batch="reused") -> Direction:
     ------
     ValueError for a bad argument.
     """
-    rows, _, toward = _monomials(p, np.array([whole("k", k, 0)]), choice("batch", batch, BATCHES) == "reused")
+    rows, _, toward = _monomials(p, np.array([whole("k", k, 0)]), batch)
     return Direction(float(toward[0]), float(rows[0, 0]))
 
 
@@ -139,16 +138,21 @@ def span(p: Problem, eta1, eta2, *, batch="reused"):
     ValueError for a bad argument.
     """
     eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    rows, along, toward = _monomials(p, np.arange(2), choice("batch", batch, BATCHES) == "reused")
-    known = np.block([[np.array([[p.D]]), along[None]], [along[:, None], rows]])  # of β, d_0, d_1
+    gram, toward = _with_first(p, np.arange(2), batch)
     mix = np.array([[eta1, eta2, 0], [0, 0, 1]])
     ahead = mix @ np.append(p.target.linear, toward)
-    return float(ahead @ np.linalg.solve(mix @ known @ mix.T, ahead))
+    return float(ahead @ np.linalg.solve(mix @ gram @ mix.T, ahead))
 
 
-def _monomials(p, k, own):
-    """`_inner` of the directions d_k."""
-    s, k = _Samples(p), k[:, None]
+def _with_first(p, k, batch):
+    """Gram matrix of β and the directions d_k, and the products of the d_k with β⋆."""
+    rows, along, toward = _monomials(p, k, batch)
+    return np.block([[np.array([[p.D]]), along[None]], [along[:, None], rows]]), toward
+
+
+def _monomials(p, k, batch):
+    """`_inner` of the directions d_k on a batch, "reused" or "fresh"."""
+    s, k, own = _Samples(p), k[:, None], choice("batch", batch, BATCHES) == "reused"
     z = s.z + own * p.phi * s.y
     return _inner(p, s, s.y * z**k, s.mean(s.y * k * z ** np.maximum(k - 1, 0)), own)
 

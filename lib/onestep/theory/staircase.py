@@ -14,10 +14,10 @@ from functools import lru_cache
 from math import inf, log, sqrt
 
 import numpy as np
-from scipy.special import factorial, factorial2
+from scipy.special import factorial
 
 from ..checks import number, steps, whole
-from ..hermite import monomials
+from ..hermite import gaussian_moments, monomials
 from ..problem import Problem, as_problem
 from .covariance import untrained
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces
@@ -35,33 +35,6 @@ def thresholds(order):
         >= 1.
     """
     return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
-
-
-def spikes(alpha, p=None):
-    """Number of spikes at step size n^α as n → ∞: ℓ where (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), if c_1, …, c_ℓ != 0.
-
-    Parameters
-    ----------
-    alpha : float
-        Exponent of the step size n^α.
-    p
-        Problem; with it only the degrees k <= ℓ with c_k != 0 are counted: no step bears a spike of another degree.
-
-    Raises
-    ------
-    ValueError
-        Outside (0, 1/2), at a threshold, where spike ℓ keeps a finite strength (see `boundary`), and for c_1 = 0. At
-        finite n spikes are born later: see `visible`.
-    """
-    if not 0 < number("alpha", alpha) < 0.5:
-        raise ValueError(f"alpha = {alpha!r}: must lie strictly between 0 and 1/2")
-    edge = 0.5 / (0.5 - alpha)
-    if abs(edge - round(edge)) < 1e-12:
-        raise ValueError(f"alpha = {alpha!r}: is a threshold (k-1)/2k; see theory.boundary")
-    if p is None:
-        return int(edge)
-    require_spikes(p, 1)
-    return int(np.count_nonzero(p.student.coefficients(int(edge))[1:]))
 
 
 def growth_ratio(p: Problem):
@@ -133,7 +106,7 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
 
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
-    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n. `growing_rows` as in `gains`.
+    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.
 
     Parameters
     ----------
@@ -141,7 +114,7 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     order : int
         Number of spikes ℓ >= 2.
     growing_rows : bool
-        Whether rows grow, as in `gains`.
+        As in `gains`.
     """
     order = whole("order", order, 2)
     require_spikes(p, order)
@@ -153,29 +126,27 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def spiked(
-    p: Problem,
-    eta,
-    *,
-    growing_rows: bool = False,
-    intercept: bool = False,
-    order: int | None = None,
-    length: float = 1.0,
-) -> Losses:
+def spiked(p: Problem, eta, *, growing_rows=False, order=None, length=1.0) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
     Parameters
     ----------
     p : Problem
-    eta : step size(s) >= 0, scalar or 1-D; the result has the same shape.
-    growing_rows, intercept : as in `gains`.
-    order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.
-    length : Var ‖x‖² over 2d as in `theory.forms`; 0 also for Gaussian features, which do not depend on ‖x‖.
+    eta : float or array, (steps,)
+        Step sizes >= 0; the result has the same shape.
+    growing_rows : bool
+        As in `gains`.
+    order : int, optional
+        ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.
+    length : float
+        Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess kurtosis
+        κ; 0 also for Gaussian features, which do not depend on ‖x‖.
 
     Raises
     ------
-    ValueError for a bad eta, order or length, for c_1 = 0 (no spike forms), and for the sum of the series beyond
-    c_1 η √(D/N) = 1/4, where it is off by more than 1 %.
+    ValueError
+        For a bad argument, for c_1 = 0 (no spike forms), and for the sum of the series beyond c_1 η √(D/N) = 1/4, where
+        it is off by more than 1 %.
     """
     eta = steps(eta)
     require_spikes(p, 1)
@@ -193,7 +164,7 @@ def spiked(
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
     growth = growth_ratio(p) if growing_rows else 0.0
     length = number("length", length, least=0)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, intercept, length)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, length=length)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -274,19 +245,14 @@ def hidden_metric(p, at, K, *, length=1.0):
     """
     tau, common = p.psi / p.phi * at.df, common_part(p, at, length=length)
     theta = common / (1 + common)
-    gamma, inverse = _gaussian_moment(np.arange(1, K + 1)), _inverse_moments(K)
+    gamma, inverse = gaussian_moments(np.arange(1, K + 1)), _inverse_moments(K)
     toward = inverse @ gamma
     return (inverse + np.outer(toward, toward) * (theta / (1 - theta * (gamma @ toward)))) / (1 - tau)
 
 
 def _moments(K):
     """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
-    return _gaussian_moment(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
-
-
-def _gaussian_moment(k):
-    """E g^k for an array of k >= 1: (k - 1)!! for even k."""
-    return np.where(k % 2, 0.0, factorial2(k - 1))
+    return gaussian_moments(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
 
 
 @lru_cache(maxsize=32)

@@ -46,6 +46,7 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         "def raised(z):\n    return np.tanh(z) + 0.5\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("onestep.own_problem._POINTS", 3)
     assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
     assert main([*SMALL, "--activation", "own_functions:growth"]) == 2

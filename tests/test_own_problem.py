@@ -87,12 +87,20 @@ def test_predictions_alone_need_no_memory(tmp_path):
     assert len(found.figure().axes[1].containers) == 0
 
 
-def test_it_says_where_errors_are_not_calibrated():
+@pytest.fixture
+def quick(monkeypatch):
+    """Few points, and no searches for the best step and ridge, which have tests of their own."""
+    monkeypatch.setattr("onestep.own_problem._POINTS", 3)
+    monkeypatch.setattr(theory, "best_step", lambda p, *_: theory.Best(2.0, p.ridge, 0.5, 0.5, False))
+    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, p.ridge, 0.5, 0.5, False))
+
+
+def test_it_says_where_errors_are_not_calibrated(quick):
     assert "not calibrated for noise = 2, not 0 to 1" in str(study(P.replace(noise=2.0), 1.0, trials=0))
     assert "not calibrated" not in str(study(P.replace(n=200), 1.0, trials=0))
 
 
-def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(monkeypatch):
+def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(quick, monkeypatch):
     asked = []
 
     def search(p, largest=None):
@@ -108,9 +116,8 @@ def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(monkeypatch):
     assert f"best ridge at that step: 1000, predicted test error 0.5000 {beyond}" in text
 
 
-def test_it_says_when_no_step_is_best(monkeypatch):
+def test_it_says_when_no_step_is_best(quick, monkeypatch):
     untrained = float(theory.losses(P, 0.0).test)
-    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, p.ridge, 0.5, 0.5, False))
     for share, told in ((1.0, True), (0.99, False)):
         best = theory.Best(1e-3, P.ridge, 0.5, share * untrained, False)
         monkeypatch.setattr(theory, "best_step", lambda *_, best=best: best)

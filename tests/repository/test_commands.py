@@ -25,7 +25,13 @@ SMALL = {
     "n=600, d=": "n=150, d=",
     "100, 10_000, 200": "20, 400, 20",
 }
-SMALL |= {"trials=1000": "trials=4", "trials=100,": "trials=2,", "N=400": "N=60"}
+SMALL |= {
+    "trials=1000": "trials=4",
+    "trials=100,": "trials=2,",
+    "trials=20)": "trials=2)",
+    "study(p)": "study(p, trials=2)",
+}
+SMALL |= {"N=400": "N=60", "0.5, 11)": "0.5, 3)"}
 
 
 def planned(line):

@@ -67,9 +67,9 @@ def test_kernels_have_their_formulas():
 @pytest.mark.parametrize("kernel", [*EXACT, ArcCosine()], ids=repr)
 def test_kernel_ridge_is_the_stated_minimiser_on_all_labels(kernel):
     penalties = np.array([0.003, 0.1])
-    errors = simulate.baselines.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=200_000).test[0]
+    errors = simulate.baselines.kernel_ridge(SMALL, kernel, penalties, trials=1, seed=3, test_size=60_000).test[0]
     now, X, y, _ = both_samples(SMALL, 3)
-    Z = simulate.key(99, 0).standard_normal((200_000, SMALL.d))
+    Z = simulate.key(99, 0).standard_normal((60_000, SMALL.d))
     for penalty, error in zip(penalties, errors, strict=True):
         weights = np.linalg.solve(kernel.matrix(X, X) + 2 * SMALL.n * penalty * np.eye(2 * SMALL.n), y)
         squares = (SMALL.target(Z @ now.beta_star) - kernel.matrix(Z, X) @ weights) ** 2 + SMALL.noise**2

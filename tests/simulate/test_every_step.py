@@ -30,7 +30,7 @@ def test_losses_by_the_definition():
         train = np.mean((now.y2 - F @ a) ** 2) + P.ridge * a @ a
         assert got.train[0, j] == pytest.approx(train, rel=1e-9)
         rng = np.random.default_rng(9)
-        X, y = simulate.sample(P, now.beta_star, rng, size=200_000)
+        X, y = simulate.sample(P, now.beta_star, rng, size=60_000)
         errors = (y - P.student(X @ (now.W0 + step * G).T) @ a) ** 2
         assert abs(got.test[0, j] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 

@@ -17,7 +17,7 @@ def test_plateaus_by_explicit_limit_features():
     F = p.student(now.X2 @ now.W0.T) + 1e4 * np.outer(now.X2 @ beta, now.a)
     a, train = simulate.ridge(F, now.y2, p.ridge)
     assert got.train[0, 1] == pytest.approx(train, rel=1e-5)
-    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=200_000)
+    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=60_000)
     errors = (y - (p.student(X @ now.W0.T) + 1e4 * np.outer(X @ beta, now.a)) @ a) ** 2
     assert abs(got.test[0, 1] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 
@@ -35,7 +35,7 @@ def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
         return np.column_stack([F0 - F0 @ Q @ Q.T, 1e5 * (X @ direction)[:, None] ** [1, 2, 3]])
 
     a, train = simulate.ridge(limit_features(now.X2), now.y2, p.ridge)
-    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=200_000)
+    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=60_000)
     errors = (y - limit_features(X) @ a) ** 2
     assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
@@ -83,7 +83,7 @@ def test_plateau_at_a_threshold_by_explicit_features():
 
     a, train = simulate.ridge(limit_features(now.X2), now.y2, p.ridge)
     assert got.train[0, 0] == pytest.approx(train, rel=1e-8)
-    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=200_000)
+    X, y = simulate.sample(p, now.beta_star, np.random.default_rng(8), size=60_000)
     errors = (y - limit_features(X) @ a) ** 2
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 

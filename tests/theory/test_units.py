@@ -201,7 +201,7 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     p = Problem(600, 40, 1500, 0.01, activation, (0.0, 1.0, 0.5, 0.2), 0.3, layer)
     eta, found = 0.6 * np.sqrt(p.N), []
     units = law_of_units(p, eta)[1]
-    for seed in range(200):
+    for seed in range(100):
         draw = simulate.draw(p, np.random.default_rng(seed))
         W, a = draw.W0 + eta * simulate.gradient(p, draw), np.sqrt(p.N) * draw.a
         length = np.sum(draw.X**2, axis=1) / p.d - 1
@@ -222,4 +222,4 @@ def test_lengths_stay_positive_at_few_inputs_after_a_large_step():
     p = Problem(39, 26, 27, 0.125, "tilted_sin", (0.0, 1.0, 0.6, 0.67), 0.34)
     _, units = law_of_units(p, 3 * np.sqrt(p.n))
     assert np.all(units.length > 0)
-    assert np.all(theory.losses(p, [1.0, 3.0]).test > p.noise**2)
+    assert theory.losses(p, 1.0).test > p.noise**2

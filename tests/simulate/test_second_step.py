@@ -31,6 +31,19 @@ def test_directions_written_out():
     assert run.square[0, 0, 0] == pytest.approx(beta @ beta)
 
 
+def test_variates_of_directions_explain_the_overlap_and_have_mean_zero():
+    run = second_step.directions(P, 2, trials=600, seed=9)
+    assert np.all(np.abs(run.variates.mean(0)) < 4 * run.variates.std(0) / np.sqrt(600))
+    assert np.corrcoef(run.variates[:, 0], run.ahead[:, 0, 0])[0, 1] == pytest.approx(1)
+    raw, controlled = (np.var(x) for x in (run.ahead[:, 0, 1], _residuals(run.ahead[:, 0, 1], run.variates)))
+    assert controlled < 0.3 * raw
+
+
+def _residuals(values, variates):
+    design = np.column_stack([np.ones(len(values)), variates])
+    return values - design @ np.linalg.lstsq(design, values)[0]
+
+
 def test_outliers_lie_where_predicted():
     p, eta1, eta2 = P.scaled(480), 20.0, 40.0
     run = second_step.outliers(p, eta1, eta2, count=2, trials=16, seed=5)

@@ -15,7 +15,7 @@ import numpy as np
 from .. import hermite
 from ..checks import number, whole
 
-_CHUNK = 1 << 18  # numbers per block of samples: a few blocks fit in cache
+_CHUNK = 1 << 17  # numbers per block of samples: a few blocks fit in cache
 
 
 def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=False):

@@ -48,6 +48,9 @@ class Directions(Result):
         β⋆ᵀd_k.
     square : array, (trials, 2, count)
         ‖d_k‖².
+    variates : array, (trials, 3)
+        Averages of x⋆y and x⋆y² over the first step's batch and of x⋆²y over the fresh one, x⋆ = β⋆ᵀx, less their
+        means.
     """
 
     ahead: np.ndarray
@@ -149,7 +152,19 @@ def directions(p: Problem, count=3, **run) -> Directions:
 def _directions(p, count, rng):
     now = draw(p, rng)
     found = _found(now, direction(p, now), np.arange(count))
-    return {"ahead": [now.beta_star @ d for d in found], "square": [np.sum(d**2, axis=0) for d in found]}
+    return {
+        "ahead": [now.beta_star @ d for d in found],
+        "square": [np.sum(d**2, axis=0) for d in found],
+        "variates": _averages(p, now),
+    }
+
+
+def _averages(p, now):
+    """The variates of `Directions`."""
+    z, weight = p.target.nodes()
+    f, (x, x2) = p.target(z), (X @ now.beta_star for X in (now.X, now.X2))
+    found = [np.mean(x * now.y), np.mean(x * now.y**2), np.mean(x2**2 * now.y2)]
+    return found - weight @ np.column_stack([z * f, z * f**2, z**2 * f])
 
 
 def _found(now, beta, powers):

@@ -110,3 +110,9 @@ def test_the_page_on_own_problems_shows_what_the_command_predicts():
     for line, row in zip(shown[start:], found.table(), strict=False):
         assert [line[k] for k in (0, 1, 2, 4, *range(6, len(line)))] == [cell for cell in row if cell]
     assert [line[0] for line in shown[-4:]] == found.conclusions()
+
+
+def test_help_writes_defaults_as_one_types_them():
+    said = " ".join(parser().format_help().split())
+    assert "(default: shifted_relu)" in said and "(default: 0 1)" in said
+    assert not re.search(r"default: (\[|None|False)", said)

@@ -57,11 +57,16 @@ def parser():
         prog="python -m onestep",
         description="Predict and simulate one gradient step on your own problem: losses at a handful of steps, "
         "visible spikes, the best step and the best ridge.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
+
+    def add(flag, *, help, **rest):
+        if "default" in rest:
+            default = rest["default"]
+            help += f" (default: {' '.join(default) if isinstance(default, list) else default})"
+        out.add_argument(flag, help=help, **rest)
+
     names = ", ".join(hermite.NAMED)
     one = f"a name ({names}; each less its Gaussian mean), Hermite coefficients c_0 c_1 …, or module:name of your own"
-    add = out.add_argument
     add("--activation", nargs="+", default=["shifted_relu"], metavar="A", help=f"{one}, of Gaussian mean 0")
     add("--teacher", nargs="+", default=["0", "1"], metavar="T", help="likewise")
     add("--centre", action="store_true", help="subtract the Gaussian mean of your own activation and teacher")

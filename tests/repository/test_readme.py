@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onestep import own_problem, theory
@@ -28,12 +29,19 @@ def test_every_notebook_is_in_the_map():
     assert {path.name for path in (ROOT / "notebooks").glob("[0-9]*.ipynb")} <= set(re.findall(r"(\w+\.ipynb)", README))
 
 
+def numbers(text):
+    """Those in brackets, line by line."""
+    lists = re.findall(r"\[(.*?)\]", text)
+    return [[float(number) for number in line.split()] for line in lists]
+
+
 def test_the_four_claims_hold_in_the_lines_that_show_them(capsys):
     exec(compile(SNIPPETS[0], "README", "exec"), {})
-    printed = capsys.readouterr().out.replace("np.float64", "")
-    norms, losses, stairs, errors = (
-        [float(number) for number in re.findall(r"\d+\.\d+", line)] for line in printed.splitlines()
-    )
+    printed = capsys.readouterr().out
+    assert "np." not in printed  # plain numbers
+    norms, losses, stairs, errors = numbers(printed)
+    shown = numbers(re.search(r"```text\n(.*?)```", README, re.DOTALL)[1])
+    assert np.concatenate(shown) == pytest.approx(np.concatenate([norms, losses, stairs, errors]), abs=0.002)
     assert norms[1] < 0.3 * norms[0]  # F less F_1, and F less F_0, over √n
     assert max(losses) < 1.06 * min(losses)  # the network, F_1, and F_1 with Gaussian features
     assert stairs[0] > stairs[1] > stairs[2]

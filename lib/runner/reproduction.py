@@ -12,7 +12,7 @@ from itertools import zip_longest
 from .comparison import first_difference
 
 SIXTH_DIGIT = 1.01e-5  # relative: stored numbers keep six digits, and the last of them may round either way
-NOISE = 1e-6  # of an array's largest entry: what is left of entries that cancel
+NOISE = 1e-6  # of an array's largest entry, or of what a row measures: what is left of terms that cancel
 SHADE = 24  # of 255: antialiasing of a line that moved by less than a tenth of a pixel
 
 
@@ -91,16 +91,21 @@ def _ledgers(old, new):
     return found or ([] if list(rows) == list(known) else ["the order of the rows"])
 
 
-def _values(one, other):
-    """The first pair of parts in which two values of a ledger differ, or None."""
+def _values(one, other, noise=0.0):
+    """The first pair of parts in which two values of a ledger differ, or None.   noise : what floats may differ by."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return next(filter(None, (_values(one[key], other[key]) for key in one)), None)
+        if {"claimed", "measured"} <= one.keys() and type(
+            one["measured"]
+        ) is float:  # in one unit with se and tolerance
+            noise = NOISE * abs(one["measured"])
+        return next(filter(None, (_values(one[key], other[key], noise) for key in one)), None)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return next(filter(None, map(_values, one, other)), None)
     if isinstance(one, str) and isinstance(other, str):
         return first_difference(one, other)
     if type(one) is type(other) is float:
-        return None if abs(one - other) <= SIXTH_DIGIT * max(abs(one), abs(other)) else (one, other)
+        allowed = max(SIXTH_DIGIT * max(abs(one), abs(other)), noise)
+        return None if abs(one - other) <= allowed else (one, other)
     return None if one == other else (one, other)
 
 

@@ -24,8 +24,9 @@ def png(*frames):
     return file.getvalue()
 
 
-def ledger(measured=0.5, text="0.500 ± 0.1", name="gain", **more):
-    row = {"quantity": name, "measured": text, "values": {"measured": measured, "n": 3}, "passed": True}
+def ledger(measured=0.5, text="0.500 ± 0.1", name="gain", tolerance=1e-4, **more):
+    values = {"claimed": 0.4, "measured": measured, "n": 3, "tolerance": tolerance}
+    row = {"quantity": name, "measured": text, "values": values, "passed": True}
     return json.dumps({"claim": "C1", "rows": [row], **more}).encode()
 
 
@@ -50,6 +51,7 @@ def stroke(level):
         ("a.json", ledger(), ledger(0.5000001)),
         ("a.json", ledger(0.5), ledger(0.500004)),
         ("a.json", ledger(), ledger(text="0.5000001 ± 0.1")),
+        ("a.json", ledger(tolerance=1e-4), ledger(tolerance=1.004e-4)),  # of a row that measures .5
     ],
 )
 def test_what_agrees_keeps_its_bytes(name, old, new):
@@ -72,6 +74,7 @@ def test_what_agrees_keeps_its_bytes(name, old, new):
         ("a.png", png(GREY, stroke(1)), png(GREY, stroke(1), stroke(255)), "another size"),
         ("a.json", ledger(), ledger(0.5001), "row 'gain': 0.5001 where 0.5 was found before"),
         ("a.json", ledger(), ledger(text="0.5001 ± 0.1"), "row 'gain': 0.5001 where 0.500 was found before"),
+        ("a.json", ledger(), ledger(tolerance=1.1e-4), "row 'gain': 0.00011 where 0.0001 was found before"),
         ("a.json", ledger(), ledger(claim="C2"), "claim: 2 where 1 was found before"),
     ],
 )

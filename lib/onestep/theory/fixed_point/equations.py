@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import plane_loss
 from .degree_one import directions, linear_traces, pencil, saturation
 from .nodes import ISOTROPIC, Features, Solution
 
@@ -48,6 +49,8 @@ def training_loss(f: Features, state, omega):
     """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
     now = f.solution(state)
     at = pencil(f, now, omega)
+    if f.units.harmonics is not None:
+        return plane_loss.training_loss(f, now, at)
     forms = directions(f, at)
     A, B, C, b_0, b_1 = blocks(f, now, at, forms)
     linear = f.label[1] * np.sqrt(at.g) / f.batch.away  # the label along e_0

@@ -21,6 +21,8 @@ import numpy as np
 
 from ...problem import Problem
 from .. import quadrature
+from . import plane
+from .plane import remainder
 
 STEP_NOISE = ("correlated", "incoherent", "isotropic", "absent")
 ANISOTROPIC = STEP_NOISE[:2]  # with the covariance (12) of a row
@@ -34,7 +36,8 @@ class Units:
 
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
     overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
-    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.
+    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ; (4, 4, U) with `harmonics`.
+    harmonics : (K, K, U) of `plane.harmonics`, where the plane is followed beyond degree 1.
     """
 
     chance: np.ndarray
@@ -44,6 +47,7 @@ class Units:
     mix: np.ndarray
     plane: np.ndarray
     readouts: int
+    harmonics: np.ndarray | None = None
 
     def by_readout(self, values):
         """Values (U, …) as (·, A, …): those of one readout weight in a column."""
@@ -77,7 +81,10 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip):
     a, chance = quadrature.graded(order, strip)
     if values is not None:
         a, chance = values, np.full(values.size, 1 / values.size)
-    return on_nodes(rows(p, eta, batch, a / sqrt(p.N), chance, step_noise), batch, p.d)
+    law = rows(p, eta, batch, a / sqrt(p.N), chance, step_noise)
+    if plane.needed(p) and step_noise in ANISOTROPIC:
+        return Units(**plane.split(p, eta, law, batch))
+    return on_nodes(law, batch, p.d)
 
 
 def rows(p: Problem, eta, batch, a, chance, step_noise):
@@ -148,11 +155,6 @@ def on_nodes(law: Rows, batch, d):
         plane=np.einsum("kab,ku->abu", batch.plane, law.mix)[:, :, every],
         readouts=law.a.size,
     )
-
-
-def remainder(x):
-    """1 - x, continued smoothly from x = 1/2 on so that it stays positive, as few inputs after a large step need."""
-    return np.where(x < 0.5, 1 - x, 0.25 / np.maximum(x, 0.5))
 
 
 class LengthLaw(NamedTuple):

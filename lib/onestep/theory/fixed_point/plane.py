@@ -85,9 +85,8 @@ def split(p: Problem, eta, law, batch):
     back = S[:, 2:, :2] @ np.linalg.inv(S[:, :2, :2])
     mean = np.einsum("aop,peha->oeha", back, onto) * (sqrt(1 - 1 / d) / length)
     left = np.linalg.cholesky(S[:, 2:, 2:] - back @ S[:, :2, 2:])
-    narrowed = np.sqrt((d - e**2 - f**2) / (d - 2))[
-        :, None, None
-    ]  # a direction with e and f has less left for o_1, o_2
+    # what a direction with the coordinates e and f has left for o_1 and o_2
+    narrowed = np.sqrt((d - e**2 - f**2) / (d - 2))[:, None, None]
     left = np.moveaxis(left, 0, -1)[:, :, None, None] * (narrowed * L * sqrt(1 - 1 / d) / length)
     xi = (sqrt(d - 1) * zeta / length).ravel()
     return dict(

@@ -258,12 +258,12 @@ class Polynomial(Function):
     def normalized(self, order, scale=1.0):
         whole("order", order, 0)
         scale = np.asarray(scale, float)
-        known = min(order, self.series.size - 1)
+        top = min(order, self.series.size - 1)
         out = np.zeros((*scale.shape, order + 1))
         if np.all(scale == 1.0):
-            out[..., : known + 1] = self.series[: known + 1] * np.sqrt(special.factorial(np.arange(known + 1)))
+            out[..., : top + 1] = self.series[: top + 1] * np.sqrt(special.factorial(np.arange(top + 1)))
         else:
-            out[..., : known + 1] = super().normalized(known, scale)
+            out[..., : top + 1] = super().normalized(top, scale)
         return out
 
 

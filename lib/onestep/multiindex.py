@@ -66,7 +66,7 @@ class Target:
     def arrival(self):
         """The giant step, 1, 2, ..., at which n = Θ(d) fresh samples a step reach each direction; 0 for never. (r,)
 
-        A term is seen once it is linear in the directions not yet known (Abbe et al. 2022; Dandi et al. 2023).
+        A term contributes once it is linear in the directions not yet learned (Abbe et al. 2022; Dandi et al. 2023).
         """
         arrived = np.zeros(self.r, int)
         for step in range(1, self.r + 1):

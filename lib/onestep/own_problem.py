@@ -3,8 +3,7 @@
     print(study(Problem(n=1000, d=500, N=400, activation="tanh", teacher=(0, 1, 0.5))))
     print(study(Problem(n=400, d=64, N=300), data=simulate.data.Rows(X, y)))
 
-Here the two wings meet: each is asked for its numbers, and neither sees the other's. `python -m onestep` does the same
-from the command line.
+Theory and simulation meet here alone in the library. `python -m onestep` does the same from the command line.
 """
 
 from __future__ import annotations
@@ -304,8 +303,8 @@ def _part(losses, part):
 
 def _sizes(p, eta):
     values = theory.spectra.feature_spikes(p, eta, count=8).value
-    seen, edges = theory.visible(p, eta), (theory.spectra.features(p, step).edge for step in eta)
-    return tuple(value[:count] / edge for value, count, edge in zip(values, seen, edges, strict=True))
+    counts, edges = theory.visible(p, eta), (theory.spectra.features(p, step).edge for step in eta)
+    return tuple(value[:count] / edge for value, count, edge in zip(values, counts, edges, strict=True))
 
 
 def _simulated(p, eta, trials, seed, jobs, tell):

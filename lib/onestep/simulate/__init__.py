@@ -1,4 +1,4 @@
-"""What is measured, room by room; each but the last seven has a twin in `theory` that predicts it.
+"""What is measured; each module but the last seven has one of the same name in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
 covariance       inputs of any covariance: untrained network, first stair of a preconditioned step

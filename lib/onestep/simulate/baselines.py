@@ -41,9 +41,9 @@ class RBF:
         g, d = self._rate(X), X.shape[1]
         squares = np.einsum("id,id->i", X, X)
         products = X @ X.T
-        apart = squares[:, None] + squares - 2 * products
+        distances = squares[:, None] + squares - 2 * products
         middle = (squares[:, None] + squares + 2 * products) / 4
-        twice = (1 + 4 * g) ** (-d / 2) * np.exp(-2 * g / (1 + 4 * g) * middle - g / 2 * apart)
+        twice = (1 + 4 * g) ** (-d / 2) * np.exp(-2 * g / (1 + 4 * g) * middle - g / 2 * distances)
         shrunk = 1 / (1 + 2 * g)
         labels = target.moments(2 * g * shrunk * (X @ beta_star), sqrt(shrunk))[0]
         return twice, shrunk ** (d / 2) * np.exp(-g * shrunk * squares) * labels

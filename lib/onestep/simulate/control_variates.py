@@ -26,12 +26,12 @@ def variates(p: Problem, draw, labels):
     power, c = p.label_power, p.target.coefficients(2)
     beta, m = draw.X.T @ draw.y / len(draw.y), len(draw.y)
     z, weight = p.target.nodes()
-    bent = weight @ (p.target(z) ** 2 * (z**2 - 1))  # E y²(z² - 1)
+    excess = weight @ (p.target(z) ** 2 * (z**2 - 1))  # E y²(z² - 1)
     ahead, mean = draw.X2 @ draw.beta_star, labels.mean(1)
     fourth = 3.0 if p.readout_values is None else np.mean(p.readout_values**4)
     return np.array(
         [
-            beta @ beta - (p.d * power + bent) / m - (1 - 1 / m) * c[1] ** 2,
+            beta @ beta - (p.d * power + excess) / m - (1 - 1 / m) * c[1] ** 2,
             beta @ draw.beta_star - c[1],
             np.mean(labels**2) - power,
             np.mean(mean * ahead) - c[1],

@@ -76,15 +76,15 @@ def _replicate(p, root, steps, redraws, rng):
     white = replace(start, W0=start.W0 * root)  # W0x = (W0 Σ^{1/2}) g with g white
     fits = LimitFits(p, white)
     draws = [_redraw(p, white, root, rng) for _ in range(redraws)]
-    seen = [_colored(now, start.W0, root) for now in draws]
-    found = np.array([[step(now) for now in seen] for step in steps])  # (steps, redraws, d)
-    teachers = np.array([now.beta_star for now in seen])
+    colored = [_colored(now, start.W0, root) for now in draws]
+    found = np.array([[step(now) for now in colored] for step in steps])  # (steps, redraws, d)
+    teachers = np.array([now.beta_star for now in colored])
     cosines = np.sum(found * teachers, axis=-1) / np.linalg.norm(found, axis=-1) / np.linalg.norm(teachers, axis=-1)
     units = found * root / np.linalg.norm(found * root, axis=-1, keepdims=True)
     losses = [fits.losses(draws, units[0], [0]), *(fits.losses(draws, unit, [1]) for unit in units)]
-    known = np.mean([variates(p, now, now.y2[:, None]) for now in draws], axis=0)
+    controls = np.mean([variates(p, now, now.y2[:, None]) for now in draws], axis=0)
     train, test = np.concatenate(losses, axis=1).mean(0).T
-    return {"train": train, "test": test, "cosine": cosines.mean(1), "variates": known}
+    return {"train": train, "test": test, "cosine": cosines.mean(1), "variates": controls}
 
 
 def _redraw(p, white, root, rng):

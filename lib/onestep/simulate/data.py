@@ -153,7 +153,7 @@ class Departures:
     centre : ‖mean‖² in units of what Gaussian rows give, less 1.
     isotropy : relative variance of the covariance's eigenvalues beyond that of a Gaussian sample of as many rows.
     scale : mean squared entry, less 1.
-    length : variance of ‖x‖² over that of a Gaussian, less 1 (the common part that all units feel).
+    length : variance of ‖x‖² over that of a Gaussian, less 1 (which all units share).
     tails : mean excess kurtosis of projections on random directions.
     spike : excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other; 0 without labels.
     level : mean label over the labels' standard deviation; 0 without labels.

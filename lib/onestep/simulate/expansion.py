@@ -489,9 +489,9 @@ def _forms(p, ridges, order, gaussian, rng):
     hidden = np.column_stack([now.a, now.a**2, np.ones(p.N)])
     hidden *= np.sqrt([1.0, 3.0, 1.0]) / np.linalg.norm(hidden, axis=0)
     vectors = np.column_stack([polynomials, F0 @ hidden, np.ones(p.n)])
-    gram, seen = (F0.T @ F0, F0.T) if p.N < p.n else (F0 @ F0.T, np.eye(p.n))
+    gram, left = (F0.T @ F0, F0.T) if p.N < p.n else (F0 @ F0.T, np.eye(p.n))
     eigenvalues, Q = np.linalg.eigh(gram)
-    rotated, inputs = Q.T @ (seen @ vectors), np.sum((Q.T @ (seen @ now.X2)) ** 2, axis=1)
+    rotated, inputs = Q.T @ (left @ vectors), np.sum((Q.T @ (left @ now.X2)) ** 2, axis=1)
     values, m1, m2 = [], [], []
     for ridge in ridges:
         inverse = 1 / (np.maximum(eigenvalues, 0) + ridge * p.n)

@@ -90,8 +90,8 @@ def _path(p, ridges, degree, redraws, rng):
     cosines = (now.W0 @ directions / norms[:, None]).T.ravel()
     lengths = np.tile(norms, redraws)
     hermite = [Polynomial(row) for row in np.eye(degree + 1)]
-    seen = averages.crosses(p.student, [p.target, *hermite], lengths, cosines).reshape(degree + 2, redraws, -1)
-    overlap, *degrees = np.einsum("tjn,rnj->trj", seen, a)
+    moments = averages.crosses(p.student, [p.target, *hermite], lengths, cosines).reshape(degree + 2, redraws, -1)
+    overlap, *degrees = np.einsum("tjn,rnj->trj", moments, a)
     size = factorial(np.arange(degree + 1))[:, None, None]
     learned = np.array(degrees) / size
     K = averages.gram(p.student, products)
@@ -99,10 +99,10 @@ def _path(p, ridges, degree, redraws, rng):
     teacher = p.target.coefficients(degree)[:, None, None]
     unlearned = np.sum(size * ((teacher - learned) ** 2 - teacher**2), axis=0) + p.target.second_moment
     c = p.target.coefficients(2)
-    known = [labels**2 - p.label_power, labels * ahead - c[1], labels * (ahead**2 - 1) - 2 * c[2]]
+    controls = [labels**2 - p.label_power, labels * ahead - c[1], labels * (ahead**2 - 1) - 2 * c[2]]
     spurious = test - unlearned - p.noise**2
     found = {"test": test.mean(1), "learned": learned.mean(2).T, "spurious": spurious.mean(1)}
-    return found | {"variates": np.mean(known, axis=(1, 2))}
+    return found | {"variates": np.mean(controls, axis=(1, 2))}
 
 
 def fits(F, y, ridges):

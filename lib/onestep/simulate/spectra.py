@@ -271,8 +271,8 @@ def _features(p, eta, count, order, rng):
     sixth = 15.0 if p.readout_values is None else np.mean(p.readout_values**6)
     moments = [np.mean(x**k) - mean for x, k, mean in ((u, 6, sixth), (z, 2, 1), (z, 4, 3), (z, 6, 15))]
     table = np.array(out)
-    known = np.concatenate([_variates(p, now), moments])
-    return {"values": table[..., 0], "overlap": table[..., 1:], "variates": known}
+    controls = np.concatenate([_variates(p, now), moments])
+    return {"values": table[..., 0], "overlap": table[..., 1:], "variates": controls}
 
 
 def _variates(p, now):

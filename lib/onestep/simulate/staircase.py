@@ -78,12 +78,12 @@ def _plateaus(p, orders, redraws, moments, rng):
     draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
     units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
     out = LimitFits(p, first).losses(draws, units, orders)
-    known = [variates(p, now, now.y2[:, None]) for now in draws]
+    controls = [variates(p, now, now.y2[:, None]) for now in draws]
     if moments:
         top = ceil(max(orders))
-        known = np.hstack([known, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
+        controls = np.hstack([controls, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
     train, test = np.mean(out, axis=0).T
-    return {"train": train, "test": test, "variates": np.mean(known, axis=0)}
+    return {"train": train, "test": test, "variates": np.mean(controls, axis=0)}
 
 
 class LimitFits:
@@ -117,8 +117,8 @@ class LimitFits:
     def _fits(self, now, z, orders, labels, own, mixed, gram):
         """The losses of one draw; what passes over F0 is done once for all orders."""
         columns = np.column_stack([now.y2, z[:, None] ** np.arange(1, mixed.shape[1] + 1)])  # y, z, …, z^top
-        seen = self.F0.T @ columns
-        sums = columns.T @ columns, seen, cho_solve(self.factor, seen, check_finite=False)
+        cross = self.F0.T @ columns
+        sums = columns.T @ columns, cross, cho_solve(self.factor, cross, check_finite=False)
         return [
             _limit_fit(self.p, self.factor, self.K, now, order, *sums, labels, own, mixed, gram) for order in orders
         ]
@@ -151,21 +151,21 @@ def _products(p, draws, units, top):
     return labels, own, mixed, [gram] * len(draws)
 
 
-def _limit_fit(p, factor, K, now, order, inner, seen, solved, labels, own, mixed, gram):
+def _limit_fit(p, factor, K, now, order, inner, cross, solved, labels, own, mixed, gram):
     """(training loss, test error) of the ridge fit F0 b + Z c, c unpenalised, under linear constraints on b and c.
 
-    inner, seen, solved : AᵀA, F0ᵀA and (F0ᵀF0 + λnI)⁻¹F0ᵀA of A = [y, z, …, z^top].   Spikes of infinite strength let b
-    vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
+    inner, cross, solved : AᵀA, F0ᵀA and (F0ᵀF0 + λnI)⁻¹F0ᵀA of A = [y, z, …, z^top].
+    Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
     """
     B, E = _constraints(p, now, order)
     born = len(E)
     powers = slice(1, born + 1)
-    side = np.column_stack([seen[:, powers], B])
+    side = np.column_stack([cross[:, powers], B])
     behind = np.column_stack([solved[:, powers], cho_solve(factor, B, check_finite=False) if born else B])
     schur = np.block([[inner[powers, powers], E], [E, np.zeros((born, born))]]) - side.T @ behind
     multipliers = np.linalg.solve(schur, np.append(inner[powers, 0], np.zeros(born)) - side.T @ solved[:, 0])
     b, c = solved[:, 0] - behind @ multipliers, multipliers[:born]
-    train = (inner[0, 0] - seen[:, 0] @ b - inner[0, powers] @ c) / p.n
+    train = (inner[0, 0] - cross[:, 0] @ b - inner[0, powers] @ c) / p.n
     second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
     return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power
 

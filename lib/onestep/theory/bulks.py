@@ -195,12 +195,12 @@ class SampledRows(Bulk):
         """x, by how much the four equations are missed, and whether all q and determinants are positive."""
         g12, g22, a1, a3, g11 = state
         y, phi = self.y, self.phi
-        bare, cross = (phi * g22 - a3) * y**2 - a1 * y, 1 + phi * g12 * y
-        determinant = cross**2 - phi * g11 * bare
-        dressed = np.array([-bare, y * cross, -phi * g11 * y**2]) / determinant
-        S, S1, S2 = ((dressed @ y**k / y.size)[[[0, 1], [1, 2]]] for k in range(3))
+        corner, cross = a1 * y - (phi * g22 - a3) * y**2, 1 + phi * g12 * y
+        determinant = cross**2 + phi * g11 * corner
+        Y_tilde = np.array([corner, y * cross, -phi * g11 * y**2]) / determinant  # entries 11, 12, 22 of (1 + φYG)⁻¹Y
+        S, S1, S2 = ((Y_tilde @ y**k / y.size)[[[0, 1], [1, 2]]] for k in range(3))
         G = np.array([[g11, g12], [g12, g22]])
-        seen = np.array(
+        traces = np.array(  # of R, MR, M²R and CR, over d
             [
                 g11,
                 -phi * (G @ S1 @ G)[0, 0],
@@ -208,10 +208,10 @@ class SampledRows(Bulk):
                 np.mean(y**2) * g11 - phi * (G @ S2 @ G)[0, 0],
             ]
         )
-        q = 1 / (1 + seen @ self.mix)
+        q = 1 / (1 + traces @ self.mix)
         A = self.mix @ q / self.count
         lower = A[2] / (1 - A[2] * S[1, 1])
-        pull = S[0, 1] * lower
-        off = np.array([pull * g11 - g12, pull**2 * g11 - lower - g22, A[1] - a1, A[3] - a3])
+        ratio = S[0, 1] * lower
+        off = np.array([ratio * g11 - g12, ratio**2 * g11 - lower - g22, A[1] - a1, A[3] - a3])
         inside = bool(np.all(q.real > 0) and np.all(determinant.real > 0))
         return A[0] + S[0, 0] - (1 - S[0, 1] * g12) / g11, off, inside

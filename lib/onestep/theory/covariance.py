@@ -172,8 +172,8 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     choice("basis", basis, BASES)
     s, noise = _spectrum(spectrum), p.step_phi * p.label_power
     square = p.target.linear**2 * s**2 + noise * s  # d E β_j²
-    seen, power = (s, square) if basis == "eigenbasis" else (1.0, np.mean(square))
-    kappa2 = p.student.linear**2 / (noise * seen * (p.student.slope_second_moment - p.student.linear**2))
+    variance, power = (s, square) if basis == "eigenbasis" else (1.0, np.mean(square))
+    kappa2 = p.student.linear**2 / (noise * variance * (p.student.slope_second_moment - p.student.linear**2))
     slope = np.sqrt(2 / pi * kappa2 / (1 + kappa2 * power))  # E h'
     second = 2 / pi * np.arcsin(kappa2 * power / (1 + kappa2 * power))  # E h²
     return Direction(slope * s, slope**2 * noise * s + second - slope**2 * power)

@@ -3,7 +3,7 @@
 For a neuron w on the unit sphere, E[y x σ'(wᵀx)] = Σ_k k c_k C_k[w, ..., w, ·] by Stein's lemma, with the target's
 Hermite tensors C_k = E[y H_k(z)] (Damian et al. 2022; Dandi et al. 2023). Along the target's directions w has entries
 of size 1/√d, so the part of order k is of size d^{(1-k)/2}; n samples add the variance E y² E σ'²/n per coordinate.
-The lowest part of order ℓ with C_ℓ ≠ 0 and c_ℓ ≠ 0 is seen when n reaches d^ℓ.
+The lowest part of order ℓ with C_ℓ ≠ 0 and c_ℓ ≠ 0 is learned when n reaches d^ℓ.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
         number("n", float(size), above=0)
     student = hermite.function(activation)
     c = student.coefficients(_ORDER)
-    seen = target.preprocessed if preprocess else target
-    noise = seen.power * student.slope_second_moment
+    labels = target.preprocessed if preprocess else target
+    noise = labels.power * student.slope_second_moment
     if preprocess:
         noise += c[1] ** 2 * target.power
     nodes, weights = hermite_e.hermegauss(_NODES)
     start, mass = _product(nodes, target.r), _product(weights, target.r).prod(axis=1)
-    signal = sum(k * c[k] * _contract(seen.tensor(k), start / np.sqrt(d)) for k in range(1, _ORDER + 1))
+    signal = sum(k * c[k] * _contract(labels.tensor(k), start / np.sqrt(d)) for k in range(1, _ORDER + 1))
     variance = noise / n[:, None, None]
     share = (signal**2 + variance) / (np.sum(signal**2, axis=-1, keepdims=True) + d * variance)
     return np.einsum("q,nqj->nj", mass / mass.sum(), share)

@@ -138,8 +138,8 @@ def uncalibrated(p):
     as_problem(p)
     ratios = {"d/n": p.d / p.n, "n/d²": p.n / p.d**2, "N/n": p.N / p.n}
     linear, square = np.abs(p.target.coefficients(2)[1:])
-    bent = square / linear if linear else np.inf * (square > 0)
-    found = {"n": p.n, "d": p.d, **ratios, "ridge": p.ridge, "noise": p.noise, "|c⋆2/c⋆1|": bent}
+    ratio = square / linear if linear else np.inf * (square > 0)
+    found = {"n": p.n, "d": p.d, **ratios, "ridge": p.ridge, "noise": p.noise, "|c⋆2/c⋆1|": ratio}
     said = [
         f"{name} = {found[name]:.3g}, not {f'{low:g} to {high:g}' if high < np.inf else f'{low:g} or more'}"
         for name, (low, high) in CALIBRATED.items()

@@ -197,20 +197,20 @@ def outliers(p: Problem, eta1, eta2, *, batch="reused", count=2) -> Outliers:
 
 def _outlier(law, lengths, weight, gram, ahead, j):
     """(singular value, squared cosine with β⋆) of outlier j: where the (j + 1)-th largest eigenvalue of the Gram matrix
-    seen through the bulk, D^{1/2} K D^{1/2} with D = 1/(w - r²), falls through 1."""
+    between resolvents of the bulk, D^{1/2} K D^{1/2} with D = 1/(w - r²), falls through 1."""
 
-    def seen(w):
+    def eigenpair(w):
         root = np.sqrt(weight / (w - lengths))
         values, vectors = np.linalg.eigh(gram * np.outer(root, root))
         return values[-1 - j] - 1, root, vectors[:, -1 - j]
 
     low = high = law.turn
-    if seen(low)[0] <= 0:
+    if eigenpair(low)[0] <= 0:
         return np.nan, np.nan
-    while seen(high)[0] > 0:
+    while eigenpair(high)[0] > 0:
         high *= 2
-    w = brentq(lambda w: seen(w)[0], low, high, rtol=1e-12)
-    _, root, vector = seen(w)
+    w = brentq(lambda w: eigenpair(w)[0], low, high, rtol=1e-12)
+    _, root, vector = eigenpair(w)
     x, slope = law.at(w)
     return sqrt(x), (ahead @ (root * vector)) ** 2 * slope / (w * (vector @ (vector / (w - lengths))))
 

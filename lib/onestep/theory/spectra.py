@@ -161,14 +161,14 @@ def _weight_spike(p, eta, step_noise):
     theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
     strength = theta**2 - 2 * theta * rho0
 
-    def seen(w):
+    def resolvent(w):
         return (u**2 / (w - t)).mean()
 
-    w = _leaves(lambda w: strength * seen(w), law)
+    w = _leaves(lambda w: strength * resolvent(w), law)
     if w is None:
         return np.full(3, np.nan)
     x, slope = law.at(w)
-    alpha, fall = seen(w), (u**2 / (w - t) ** 2).mean()
+    alpha, fall = resolvent(w), (u**2 / (w - t) ** 2).mean()
     return np.array([sqrt(x), w * alpha**2 * slope / (x * fall), alpha * (1 + rho0**2 * alpha) * slope / (w * fall)])
 
 
@@ -312,8 +312,8 @@ def visible(p: Problem, eta, count=8):
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
-    seen = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
-    return np.minimum(seen, min(p.n, p.N))[()]
+    count = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
+    return np.minimum(count, min(p.n, p.N))[()]
 
 
 def birth(p: Problem, order: int, *, height=1.0):
@@ -353,7 +353,7 @@ def birth(p: Problem, order: int, *, height=1.0):
 
 
 class _Kernel:
-    """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, seen through F0.
+    """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, between the resolvents of F0.
 
     table : (z, u), μ0 with the roots of the nodes' weights.  linear, along : the functions z and a among its left and
     right sides.  tilt : cosine of the spike's right vector with β.
@@ -394,9 +394,9 @@ class _Kernel:
     def _through(self, w):
         """N^{1/2} T^{1/2}·table·V^{1/2}/w^{1/2}: a spike stands where one of its singular values is 1."""
         T, V, away = self._metrics(w)[0]
-        seen = self.table + (sqrt(T) - 1) * np.outer(self.linear, self.linear @ self.table)
-        seen = sqrt(V) * seen + (sqrt(away) - sqrt(V)) * np.outer(seen @ self.along, self.along)
-        return seen * sqrt(self.p.N / w)
+        out = self.table + (sqrt(T) - 1) * np.outer(self.linear, self.linear @ self.table)
+        out = sqrt(V) * out + (sqrt(away) - sqrt(V)) * np.outer(out @ self.along, self.along)
+        return out * sqrt(self.p.N / w)
 
     def strengths(self, w):
         """Squared singular values of `_through`, largest first; the spike is where one equals 1."""

@@ -145,7 +145,7 @@ def initialise(d, m, rng, *, scale=1e-3, count=None):
 
 
 def planted(teacher, m, spread, rng, *, count=None):
-    """A balanced start near the teacher: m neurons dealt to the r directions in turn, each moved by a Gaussian vector.
+    """A balanced start near the teacher: m neurons assigned to the r directions in turn, each moved by a Gaussian.
 
     Every direction's neurons share its weight.
 

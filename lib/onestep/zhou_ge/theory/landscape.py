@@ -72,8 +72,8 @@ class Certificate:
         value = np.abs(self(W))
         found = []
         for i in np.argsort(-value):
-            known = np.vstack([self._V, *found])
-            if np.abs(known @ W[i]).max() < _NEAR:
+            lines = np.vstack([self._V, *found])
+            if np.abs(lines @ W[i]).max() < _NEAR:
                 found.append(W[i : i + 1])
         lines = np.vstack([np.empty((0, W.shape[1])), *found])
         return np.abs(self(lines)), lines
@@ -94,8 +94,8 @@ class Certificate:
     def steepness(self, W):
         """‖∇L_λ‖²/λ(L_λ - min) that a tiny neuron at the lines through the rows of W (n, d) contributes: (n,)."""
         value, slope = self._value_and_slope(polar(W)[1])
-        room = np.maximum(1 - np.abs(value), 1e-300)
-        return 2 * room + np.sum(slope**2, axis=1) / room
+        slack = np.maximum(1 - np.abs(value), 1e-300)
+        return 2 * slack + np.sum(slope**2, axis=1) / slack
 
     def _refined(self, w):
         end = optimize.minimize(

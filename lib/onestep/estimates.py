@@ -260,7 +260,7 @@ def minimum(x, y, *, degree=3):
     return float(np.exp(place))
 
 
-def mean_minimum(x, samples) -> Estimate:
+def mean_minimum(x, samples, *, degree=3) -> Estimate:
     """Log of where the mean curve is least, by `minimum`, with the jackknife's standard error over trials.
 
     Parameters
@@ -269,13 +269,15 @@ def mean_minimum(x, samples) -> Estimate:
         Increasing, > 0.
     samples : array, (trials, k)
         Trials >= 2.
+    degree : int
+        As in `minimum`.
 
     Raises
     ------
     ValueError
         As `minimum`.
     """
-    return _jackknife(lambda curve: minimum(x, curve), samples)
+    return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
 
 
 def _jackknife(place, samples):

@@ -67,42 +67,18 @@ class Function:
         return self.f(z)
 
     def derivative(self, z):
-        """f'(z); at a kink, one of the one-sided derivatives or their mean.
-
-        Parameters
-        ----------
-        z : array
-            Arguments.
-        """
+        """f'(z); at a kink, one of the one-sided derivatives or their mean."""
         if self.slope is not None:
             return self.slope(z)
         h = 1e-4
         return (8 * (self.f(z + h) - self.f(z - h)) - (self.f(z + 2 * h) - self.f(z - 2 * h))) / (12 * h)
 
     def nodes(self, mu=0.0, s=1.0):
-        """Nodes and weights of E over g ~ N(0, 1), split where mu + s g meets a kink.
-
-        Parameters
-        ----------
-        mu, s : float or array
-            Mean and standard deviation of the argument, which broadcast to some shape.
-
-        Returns
-        -------
-        g, weights : array, (..., M), or (M,) without kinks
-        """
+        """Nodes g and weights, (..., M) or (M,) without kinks, of E over g ~ N(0, 1), split where mu + s g kinks."""
         return _rule(self.kinks, mu, s)
 
     def moments(self, mu=0.0, s=1.0):
-        """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0.
-
-        Parameters
-        ----------
-        mu : float or array
-            Mean of the argument.
-        s : float or array
-            Its standard deviation.
-        """
+        """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0."""
         mu, s = np.broadcast_arrays(np.asarray(mu, float), np.asarray(s, float))
         g, w = self.nodes(mu, s)
         values = self.f(mu[..., None] + s[..., None] * g)
@@ -112,13 +88,6 @@ class Function:
         """E f(scale·g) h_k(g), k = 0..order, with h_k = H_k/√k!; shape (*scale.shape, order + 1).
 
         At scale 1 these are √k! c_k. Accurate to 1e-12 for order <= 200.
-
-        Parameters
-        ----------
-        order : int
-            >= 0.
-        scale : float or array
-            Standard deviation of the argument.
         """
         whole("order", order, 0)
         scale = np.asarray(scale, float)

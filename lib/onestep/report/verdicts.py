@@ -238,21 +238,13 @@ class Verdicts:
 
 
 def markdown_table(head, body):
-    """A Markdown table; bars inside cells are escaped.
-
-    Parameters
-    ----------
-    head : list of str
-        Names of the columns.
-    body : list of list
-        Its lines.
-    """
+    """A Markdown table of texts, a list of lines under a head; bars inside cells are escaped."""
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def table(head, body):
-    """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates.
+    """Show a table in a notebook.
 
     Parameters
     ----------
@@ -266,26 +258,14 @@ def table(head, body):
 
 
 def plain_table(lines):
-    """Lines of texts as a table for a terminal, its columns aligned.
-
-    Parameters
-    ----------
-    lines : list of list of str
-        The head first.
-    """
+    """Lines of texts, the head first, as a table for a terminal, its columns aligned."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
 
 
 def describe(row):
-    """One verdict row as a sentence for an error message or a terminal.
-
-    Parameters
-    ----------
-    row : dict
-        A row of the ledger.
-    """
+    """One verdict row as a sentence for an error message or a terminal."""
     text = f"{label(row)}: claimed {row['claimed']}, measured {row['measured']}, tolerance {row['tolerance']}"
     if "values" in row:
         values = row["values"]
@@ -331,26 +311,14 @@ def percent(resolution):
 
 
 def cells(rows):
-    """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own.
-
-    Parameters
-    ----------
-    rows : list of dict
-        Rows of the ledger.
-    """
+    """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own."""
     return [
         [label(row), row["claimed"], row["measured"], row["tolerance"], resolution(row), row["verdict"]] for row in rows
     ]
 
 
 def folded(rows):
-    """Head and lines of the table of `rows`: the controls given with a row stand in a last column beside it.
-
-    Parameters
-    ----------
-    rows : list of dict
-        Rows of the ledger.
-    """
+    """Head and lines of the table of `rows`: the controls given with a row stand in a last column beside it."""
     given = {}
     for row in rows:
         if "of" in row:
@@ -369,24 +337,12 @@ def _outcome(row):
 
 
 def resolution(row):
-    """A row's resolution as tables show it.
-
-    Parameters
-    ----------
-    row : dict
-        A row of the ledger.
-    """
+    """The resolution of a row of the ledger as tables show it."""
     return "" if row["control"] else percent(row["resolution"])
 
 
 def label(row):
-    """A row's name as tables show it.
-
-    Parameters
-    ----------
-    row : dict
-        A row of the ledger.
-    """
+    """The name of a row of the ledger as tables show it."""
     return f"control: {row['quantity']}" if row["control"] else row["quantity"]
 
 

@@ -22,15 +22,7 @@ _TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 
 
 
 def gram(student: Function, products):
-    """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the inner products w_iᵀw_j.
-
-    Parameters
-    ----------
-    student : hermite.Function
-        The activation σ.
-    products : array, (N, N)
-        Of which the upper triangle is read; overwritten with K and returned.
-    """
+    """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the products w_iᵀw_j (N, N): their upper triangle is read, all overwritten."""
     norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
     if isinstance(student, ShiftedReLU):
         kernel, table = _arc_cosine, norms

@@ -13,15 +13,8 @@ from ..problem import Problem
 
 def variates(p: Problem, draw, labels):
     """Statistics of a replicate less their means, (7,): of β = Xᵀy/n its squared length and its part along β⋆; of the
-    second sample the label's power and its products with H_1 and H_2 of X̃β⋆; of the readout Σ a² and N Σ a⁴.
-
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-        One replicate.
-    labels : array, (n, k)
-        The second sample's labels; k redraws of their noise count as one.
+    second sample the power of its labels (n, k), whose k redraws of the noise count as one, and their products with H_1
+    and H_2 of X̃β⋆; of the readout Σ a² and N Σ a⁴.
     """
     power, c = p.label_power, p.target.coefficients(2)
     beta, m = draw.X.T @ draw.y / len(draw.y), len(draw.y)

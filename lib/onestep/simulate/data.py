@@ -70,14 +70,7 @@ class Sampler:
             raise ValueError(f"draw = {self.draw!r}: must be a function of a generator and a size")
 
     def samples(self, rng, sizes):
-        """Independent samples of the given sizes: a list of (X (size, d), y (size,) or None).
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        sizes : sequence of int
-            Rows of each sample.
-        """
+        """As `Rows.samples`, but independent."""
         return [self._sample(rng, size) for size in sizes]
 
     def _sample(self, rng, size):
@@ -242,10 +235,7 @@ def beyond(X, y=None) -> dict:
 def examine(data) -> bool:
     """Whether own inputs bring their own labels; warns `BeyondTheory` of what is `beyond` in them.
 
-    Parameters
-    ----------
-    data
-        `Rows`, judged by all of them, or a `Sampler`, judged by a thousand rows, or 4d if that is more.
+    `Rows` are judged by all of them, a `Sampler` by a thousand rows, or 4d if that is more.
     """
     if isinstance(data, Rows):
         X, y = data.X, data.y

@@ -106,19 +106,7 @@ def memory(p: Problem, test_size=None):
 
 
 def sweep(p: Problem, eta, rng, *, test_size=None, redraws=1, data=None, degree=None):
-    """One replicate of `losses`.
-
-    Parameters
-    ----------
-    p, eta, test_size, redraws, data, degree
-        As in `losses`.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    dict
-        The fields of `Losses` without their first axis.
-    """
+    """One replicate of `losses`: the fields of `Losses`, a dict of arrays without their first axis."""
     now = draw(p, rng, data=data, test_size=test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T

@@ -80,15 +80,7 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
 
 
 def redraw(p: Problem, draw: Draw, rng) -> Draw:
-    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a, the first sample, ỹ.
-
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-        One replicate.
-    rng : numpy.random.Generator
-    """
+    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a, the first sample, ỹ."""
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)
     a = readout(p, rng)
@@ -103,17 +95,7 @@ def readout(p: Problem, rng):
 
 
 def sample(p: Problem, beta_star, rng, *, size=None):
-    """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n.
-
-    Parameters
-    ----------
-    p : Problem
-    beta_star : array, (d,)
-        Teacher direction β⋆.
-    rng : numpy.random.Generator
-    size : int, optional
-        Number of rows; p.n when None.
-    """
+    """X (size, d) with standard normal entries and y = σ⋆(Xβ⋆) + ε (size,); size defaults to p.n."""
     X = rng.standard_normal((p.n if size is None else whole("size", size, 1), p.d))
     return X, _labels(p, beta_star, rng, X)
 
@@ -123,14 +105,7 @@ def _labels(p, beta_star, rng, X):
 
 
 def residual(p: Problem, draw: Draw):
-    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,).
-
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-        One replicate.
-    """
+    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
     if p.initial_output == "negligible":
         return draw.y
     return _residual(p, draw, draw.X @ draw.W0.T)
@@ -143,13 +118,12 @@ def _residual(p, draw, pre):
 
 
 def direction(p: Problem, draw: Draw, *, of="residual"):
-    """β = Xᵀr/n (d,) with r the residual that the gradient sees, or, of="labels", Xᵀy/n whatever the initial output.
+    """β = Xᵀr/n (d,) with r the residual in the gradient.
 
     Parameters
     ----------
     p : Problem
     draw : Draw
-        One replicate.
     of : str
         "residual", or "labels" for Xᵀy/n whatever the initial output.
     """
@@ -164,7 +138,6 @@ def gradient(p: Problem, draw: Draw):
     ----------
     p : Problem
     draw : Draw
-        One replicate.
     """
     pre = draw.X @ draw.W0.T
     r = _residual(p, draw, pre)
@@ -182,7 +155,6 @@ def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
     ----------
     p : Problem
     draw : Draw
-        One replicate.
     G : array, (N, d)
         The gradient.
     eta : float
@@ -203,17 +175,13 @@ def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
 
 
 def features(p: Problem, base, move, eta, *, out=None):
-    """F = σ(X̃W0ᵀ + η X̃Gᵀ) from base = X̃W0ᵀ and move = X̃Gᵀ, both (n, N).
+    """F = σ(X̃W0ᵀ + η X̃Gᵀ) (n, N) from base = X̃W0ᵀ and move = X̃Gᵀ.
 
     Parameters
     ----------
     p : Problem
-    base : array, (n, N)
-        X̃W0ᵀ.
-    move : array, (n, N)
-        X̃Gᵀ.
+    base, move : arrays, (n, N)
     eta : float
-        Step size.
     out : array, (n, N), optional
         Where the result goes.
     """
@@ -248,15 +216,6 @@ def ridge_with_intercept(F, y, penalty):
     """(â, b̂, L_tr): minimiser and minimum of ‖y - Fa - b‖²/n + penalty‖a‖², the constant b free of charge.
 
     Arguments as in `ridge`; b̂ is a number or (k,).
-
-    Parameters
-    ----------
-    F : array, (n, N)
-        Features.
-    y : array, (n,)
-        Labels.
-    penalty : float
-        λ > 0.
     """
     middle, level = F.mean(axis=0), y.mean(axis=0)
     a, loss = ridge(F - middle, y - level, penalty)
@@ -266,16 +225,12 @@ def ridge_with_intercept(F, y, penalty):
 def leave_one_out(F, y, penalty):
     """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
 
-    h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ. Arguments as in `ridge`.
+    h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ.
 
     Parameters
     ----------
-    F : array, (n, N)
-        Features.
-    y : array, (n,)
-        Labels.
-    penalty : float
-        λ > 0.
+    F, y, penalty
+        As in `ridge`, y of one column.
     """
     factor = gram_factor(F, penalty * len(y))
     hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))

@@ -44,23 +44,9 @@ class Result:
 
 
 def collect(result, replicate, gib=0.0, *, trials=20, seed=0, jobs=2, executor=None):
-    """Run a replicate many times and stack what it returns.
+    """Run a replicate many times and stack what it returns, a dict of numbers or arrays, into the fields of `result`.
 
-    Parameters
-    ----------
-    result : callable
-        Called with the stacked arrays as keywords; the class of a `Result`.
-    replicate : callable
-        Function of a random generator that returns a dict of numbers or arrays, one for each field of the result.
-    gib : float
-        Memory in GiB that one replicate needs.
-    trials, seed, jobs, executor
-        As in `repeat`.
-
-    Returns
-    -------
-    Result
-        Its arrays have the replicates along the first axis.
+    Their first axis is the replicate. `gib` and the options are those of `repeat`.
     """
     found = repeat(replicate, trials, seed, jobs=jobs, gib=gib, executor=executor)
     return result(**{name: np.array([one[name] for one in found]) for name in found[0]})

@@ -95,16 +95,9 @@ class LimitFits:
         self.K = averages.gram(p.student, first.W0 @ first.W0.T)
 
     def losses(self, draws, units, orders):
-        """(training loss, test error) of each draw at each order, (len(draws), len(orders), 2).
+        """(training loss, test error) of each draw at each order of `plateaus`, (len(draws), len(orders), 2).
 
-        Parameters
-        ----------
-        draws : list of Draw
-            They share W0 and X2 with that of the fits.
-        units : array, (len(draws), d)
-            The direction of the spikes, of norm 1.
-        orders : sequence
-            As in `plateaus`.
+        The draws share W0 and X2 with that of the fits; units (len(draws), d) are the directions of their spikes.
         """
         products = _products(self.p, draws, units, ceil(max(orders)))
         return np.array(

@@ -67,14 +67,7 @@ class _Deflated(LinearOperator):
 
 
 def deflated(A, left, right):
-    """The operator A - left rightᵀ, never formed.
-
-    Parameters
-    ----------
-    A : array, (n, N)
-    left : array, (n, k)
-    right : array, (N, k)
-    """
+    """The operator A - left rightᵀ (n, N), never formed; left (n, k), right (N, k)."""
     A, left, right = (np.asarray(x, float) for x in (A, left, right))
     if any(x.ndim != 2 for x in (A, left, right)) or (*A.shape, left.shape[1]) != (len(left), *right.shape):
         raise ValueError(f"A {A.shape}, left {left.shape}, right {right.shape}: must be (n, N), (n, k) and (N, k)")

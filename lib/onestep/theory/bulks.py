@@ -58,13 +58,7 @@ class Law(Bulk):
     share: float
 
     def at(self, w):
-        """(x, x'(w)).
-
-        Parameters
-        ----------
-        w : float or array
-            Place beyond the end of the atoms.
-        """
+        """(x, x'(w)) at w, real beyond the end of the atoms or complex; a number or an array."""
         delta, slope = self.degrees(w)
         return w * (1 + delta), 1 + delta + w * slope
 
@@ -81,13 +75,7 @@ class Law(Bulk):
         return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
 
     def beyond(self, height):
-        """The w of a singular value at height >= 1 times the edge.
-
-        Parameters
-        ----------
-        height : float
-            >= 1, in units of the edge.
-        """
+        """The w of a singular value at height >= 1 times the edge."""
         turn = self.turn
         x = height**2 * self.at(turn)[0]
         return turn if height == 1 else brentq(lambda w: self.at(w)[0] - x, turn, x, rtol=1e-12)

@@ -232,16 +232,6 @@ def hidden_metric(p, at, K, *, length=1.0):
 
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
     (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
-
-    Parameters
-    ----------
-    p : Problem
-    at : Response
-        The untrained network at ν.
-    K : int
-        Number of hidden directions.
-    length
-        As in `spiked`.
     """
     tau, common = p.psi / p.phi * at.df, common_part(p, at, length=length)
     theta = common / (1 + common)

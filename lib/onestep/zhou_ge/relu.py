@@ -261,10 +261,7 @@ def kernel(W, P, *, removed=BOTH):
 
     Parameters
     ----------
-    W : array, (..., m, d)
-        First layer.
-    P : array, (..., q, d)
-        Rows of the other units.
+    W, P : arrays, (..., m, d) and (..., q, d)
     removed : tuple of int
         Hermite degrees that the ReLU lacks.
     """
@@ -274,12 +271,11 @@ def kernel(W, P, *, removed=BOTH):
 
 
 def polar(W):
-    """Norms (...,) and unit vectors (..., d) of the rows of W (..., d).
+    """Norms (...,) and unit vectors (..., d) of the rows of W.
 
     Parameters
     ----------
-    W : array, (..., m, d)
-        First layer.
+    W : array, (..., d)
     """
     norms = np.maximum(np.sqrt(np.vecdot(W, W)), _TINY)
     return norms, W / norms[..., None]

@@ -46,11 +46,7 @@ def evaluate(system, a, W, ridge):
     Parameters
     ----------
     system : Population or Empirical
-        What is fitted.
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     ridge : float
         λ >= 0.
     """

@@ -189,11 +189,7 @@ def first_step(system, a, W):
     Parameters
     ----------
     system : Population or Empirical
-        What is fitted.
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     """
     W = -system.gradient(a, W)[2]
     return W / np.sqrt(np.mean(np.vecdot(W, W), axis=-1))[..., None, None]
@@ -205,9 +201,7 @@ def fit_second_layer(system, W, ridge):
     Parameters
     ----------
     system : Population or Empirical
-        What is fitted.
     W : array, (..., m, d)
-        First layer.
     ridge : float
         λ > 0.
     """
@@ -221,10 +215,7 @@ def balance(a, W):
 
     Parameters
     ----------
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     """
     norms = np.linalg.norm(W, axis=-1)
     root = np.sqrt(np.abs(a) * norms)
@@ -436,16 +427,10 @@ def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
 def anneal(system, a, W, ridges, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
-    `options` are those of `descend`.
-
     Parameters
     ----------
     system : Population or Empirical
-        What is fitted.
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     ridges : sequence of float
         λ > 0, one after the other.
     **options
@@ -500,10 +485,7 @@ def weighted_angle(a, W, teacher):
 
     Parameters
     ----------
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     teacher : Teacher
     """
     mass = masses(a, W)
@@ -515,10 +497,7 @@ def masses(a, W):
 
     Parameters
     ----------
-    a : array, (..., m)
-        Second layer.
-    W : array, (..., m, d)
-        First layer.
+    a, W : arrays, (..., m) and (..., m, d)
     """
     return np.abs(a) * np.linalg.norm(W, axis=-1)
 
@@ -529,7 +508,6 @@ def subspace_energy(W, teacher):
     Parameters
     ----------
     W : array, (..., m, d)
-        First layer.
     teacher : Teacher
     """
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))

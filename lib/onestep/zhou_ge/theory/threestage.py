@@ -125,15 +125,10 @@ def noisy_loss(teacher, n, noise):
 
     Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
 
-    Arguments and errors are those of `sampled_step`; n may be a number too.
-
     Parameters
     ----------
-    teacher : Teacher
-    n : int or array
-        Samples, >= 1.
-    noise : float
-        Standard deviation of the label noise, >= 0.
+    teacher, n, noise
+        As in `sampled_step`, with its errors; n may be a number too.
     """
     return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / _sizes(n)
 

@@ -1,6 +1,5 @@
 """One executed notebook as a page of MyST Markdown."""
 
-import base64
 import json
 import re
 
@@ -12,14 +11,14 @@ _SHOWN = ("image/png", "text/markdown", "text/plain")  # the richest kind of an 
 
 
 def page(path, book, names, terms, urls):
-    """A notebook's Markdown, and the pictures it shows that no ledger knows, by file name.
+    """A notebook's Markdown. Raises ValueError for an output that has no place on a page.
 
     path : the notebook.   book : its ledger.   names : all notebooks, for the links between them.
     terms : {term: anchor} of the glossary.   urls : the project's addresses.
     """
     figures = {finding: name for name, finding in book["figures"].items()}
     head = front_matter(f"{book['claim']}. Source: {book['source']}.", next(iter(sorted(book["figures"])), None))
-    pictures, parts = {}, [head]
+    parts = [head]
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
@@ -28,10 +27,8 @@ def page(path, book, names, terms, urls):
                 parts.append(_ways(path.name, urls.get("Repository", "")))
         elif source.strip():
             parts.append(_fenced(source, "python"))
-            for number, output in enumerate(cell["outputs"]):
-                stem = f"{path.stem[:2]}-{cell['id']}-{number}"
-                parts.append(_output(output, stem, figures, pictures, f"{path.name}, cell {cell['id']}"))
-    return "\n\n".join(parts) + "\n", pictures
+            parts += [_output(output, figures, f"{path.name}, cell {cell['id']}") for output in cell["outputs"]]
+    return "\n\n".join(parts) + "\n"
 
 
 def _ways(file, repository):
@@ -67,17 +64,13 @@ def _described(source, figures):
     return FIGURE.sub(described, source)
 
 
-def _output(output, stem, figures, pictures, where):
+def _output(output, figures, where):
     if output["output_type"] == "stream":
         return _fenced("".join(output["text"]), "none")
     data = {kind: "".join(value) for kind, value in output.get("data", {}).items()}
     kind = next((kind for kind in _SHOWN if kind in data), None)
-    if kind == "image/png":
-        says = data.get("text/plain", "")
-        if says in figures:
-            return results.figure(figures[says], says, up="../")
-        pictures[f"{stem}.png"] = base64.b64decode(data[kind])
-        return f"![{escaped(says)}]({stem}.png)"
+    if kind == "image/png" and (says := data.get("text/plain")) in figures:
+        return results.figure(figures[says], says, up="../")
     if kind == "text/markdown":
         return data[kind]
     if kind == "text/plain":
@@ -86,6 +79,5 @@ def _output(output, stem, figures, pictures, where):
 
 
 def _fenced(code, language):
-    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", code)), default=0))
     role = "input" if language == "python" else "output"
-    return f"{fence}{{code-block}} {language}\n:class: {role}\n\n{code.rstrip()}\n{fence}"
+    return f"````{{code-block}} {language}\n:class: {role}\n\n{code.rstrip()}\n````"

@@ -72,23 +72,20 @@ class Sources:
         return results.tally(self.books) if asked == "tally" else ""
 
     def pages(self):
-        """All pages' Markdown by path, and the pictures that they show beside the figures."""
-        pages, pictures = {}, {}
+        """All pages' Markdown by path."""
+        pages = {}
         for path in sorted((self.root / "docs").rglob("*.md")):
             name = path.relative_to(self.root / "docs").as_posix()
             page = text.filled(path.read_text(encoding="utf-8"), self.value)
             page = FIGURE_LINE.sub(partial(self._figure, path.stem), page)
             pages[name] = text.linked(text.pages(page), self.notebooks)
         for book, (name, path) in zip(self.books, self.notebooks.items(), strict=True):
-            pages[f"notebooks/{name}.md"], found = notebooks.page(
-                path, book, self.notebooks, dict(self.terms), self.urls
-            )
-            pictures |= {f"notebooks/{file}": data for file, data in found.items()}
+            pages[f"notebooks/{name}.md"] = notebooks.page(path, book, self.notebooks, dict(self.terms), self.urls)
         for name, page in reference.pages(self.root / "lib" / "onestep").items():
             pages[f"reference/{name}.md"] = page
         contributing = (self.root / "CONTRIBUTING.md").read_text(encoding="utf-8")
         pages["CONTRIBUTING.md"] = text.linked(text.pages(contributing), self.notebooks)
-        return pages, pictures
+        return pages
 
     def write(self, target, mathjax):
         """Write all that Sphinx reads into the folder `target`; mathjax : whether a copy lies there."""
@@ -98,11 +95,9 @@ class Sources:
             (target / folder).mkdir()
         for file in (*LINKED, *(f"notebooks/{name}.ipynb" for name in self.notebooks)):
             shutil.copy2(self.root / file, target / file)
-        pages, pictures = self.pages()
+        pages = self.pages()
         for name, page in pages.items():
             (target / name).write_text(page, encoding="utf-8")
-        for name, data in pictures.items():
-            (target / name).write_bytes(data)
         if "explorer.md" in pages:
             data = f"const EXPLORER = {self.explorer['page']};\n"
             (target / "static/explorer/data.js").write_text(data, encoding="utf-8")

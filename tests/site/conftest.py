@@ -53,7 +53,7 @@ def project(tmp_path):
         cells = [
             cell("markdown", "title", f"# {number} · Sample\n\n{MENTIONS}"),
             cell("code", "sum", "print(1)", stream("1\n"), display(text_markdown=TABLE, text_plain="a b")),
-            cell("code", "draw", "draw()", shown, display(image_png=[base64.b64encode(PIXEL).decode()])),
+            cell("code", "draw", "draw()", shown),
             cell("code", "empty", ""),
         ]
         (tmp_path / f"notebooks/{name}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")

@@ -359,7 +359,6 @@
 
   function draw() {
     waiting = 0;
-    const start = performance.now();
     const found = compute();
     const { p, curve, grid } = found;
     tell(p, found);
@@ -372,7 +371,6 @@
       spectrum(views.spikes, found);
       phases(views.phases, { p, every: suggested("alpha", "inputs")?.contour });
     }
-    explorer.milliseconds = performance.now() - start;
   }
 
   const views = {
@@ -398,7 +396,7 @@
   place.replaceChildren(form, charts, spoken);
   for (const button of document.querySelectorAll("button[data-try]")) button.addEventListener("click", () => suggest(button.dataset.try));
 
-  window.explorer = { state, change, compute, draw, setting, suggest, milliseconds: null };
+  window.explorer = { state, change, compute, draw, setting, suggest };
   suggest(Object.keys(suggestions)[0]);
   addressed();
   draw();

@@ -6,6 +6,8 @@ nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) t
 degree_one   the linear problem with the first batch eliminated, eq. (22) to (33)
 equations    κ, q and the traces in one map, eq. (19) to (21); the training loss in blocks, eq. (34) to (36)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (37) to (40)
+plane        rows where the teacher's quadratic part is no small part of its linear part, eq. (45) and (46)
+plane_loss   the training loss there, eq. (47) to (49)
 
 Symbols of the document and where they are in the code:
 

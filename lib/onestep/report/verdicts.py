@@ -81,11 +81,9 @@ class Verdicts:
 
         Parameters
         ----------
-        quantity : str
-            Name of the row.
         bound : float
             What the measurement is held to.
-        measured, scale, headline, control
+        quantity, measured, scale, headline, control
             As in `agrees`.
         """
         self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
@@ -96,12 +94,8 @@ class Verdicts:
 
         Parameters
         ----------
-        quantity : str
-            Name of the row.
-        bound : float
-            What the measurement is held to.
-        measured, scale, headline, control
-            As in `agrees`.
+        quantity, bound, measured, scale, headline, control
+            As in `at_most`.
         """
         self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
@@ -111,14 +105,12 @@ class Verdicts:
 
         Parameters
         ----------
-        quantity : str
-            Name of the row.
-        rate
+        rate : float
             In (0, 1). In a control, `wrong` is the successes of a broken experiment: Clopper and Pearson's upper bound
             must lie below `rate`.
         successes : array, (trials,)
             True or False.
-        headline, control
+        quantity, headline, control
             As in `agrees`.
         """
         rate = _finite(quantity, "rate", rate)
@@ -133,15 +125,11 @@ class Verdicts:
 
         Parameters
         ----------
-        quantity : str
-            Name of the row.
-        claimed : float
-            The claimed value.
         computed : float
             What another formula gives.
         tolerance : float
             > 0.
-        control
+        quantity, claimed, control
             As in `agrees`.
         """
         if not tolerance > 0:

@@ -211,10 +211,8 @@ def beyond(X, y=None) -> dict:
 
     Parameters
     ----------
-    X : array, (m, d)
-        Inputs.
-    y : array, (m,), optional
-        Labels.
+    X, y
+        As in `departures`, with its errors.
     """
     found = departures(X, y)
     m, d = np.shape(X)

@@ -95,15 +95,12 @@ def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Loss
 
 
 def cosine(p: Problem, spectrum, direction: Direction | None = None):
-    """Limit of the cosine between the step's direction b and β⋆.  Arguments and errors as in `first_gain`.
+    """Limit of the cosine between the step's direction b and β⋆.
 
     Parameters
     ----------
-    p : Problem
-    spectrum : array, (k,)
-        Equally likely eigenvalues > 0 of the covariance.
-    direction : Direction, optional
-        Where the step points; along β without it.
+    p, spectrum, direction
+        As in `first_gain`, with its errors.
     """
     _, (k, v) = _step(p, spectrum, direction)
     c = p.target.linear

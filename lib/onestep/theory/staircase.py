@@ -69,12 +69,8 @@ def gains(
     p : Problem
     order : int
         Number of spikes ℓ >= 0.
-    printed : bool
-        Whether the test error is that of the slides' equations (3), (4).
-    growing_rows : bool
-        Whether the rows of W grow, as in the network itself.
-    intercept : bool
-        Whether the second layer has a constant free of charge.
+    printed, growing_rows, intercept : bool
+        See above.
 
     Raises
     ------

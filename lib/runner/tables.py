@@ -134,6 +134,7 @@ def glance(books, claims, large):
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
     counted = {kind: sum(status.split(" for ")[0].split(";")[0] == kind for status in found) for kind in kinds}
     rows = [row for book in books for row in book["rows"]]
+    controls = sum(row["control"] for row in rows)
     sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
     said = [f"{number} {kind}" for kind, number in counted.items() if number]
     large = {book["notebook"]: large[book["notebook"]] for book in books if book["notebook"] in large}
@@ -142,12 +143,12 @@ def glance(books, claims, large):
     return "\n".join(
         [
             f"- {len(found)} [claims](docs/claims.md): {', '.join(said)}.",
-            f"- {len(books)} notebooks, {len(rows)} verdicts, {sum(row['control'] for row in rows)} of them controls; "
+            f"- {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; "
             f"{sum(not row['passed'] for row in rows)} fail.",
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
-            f"- At larger sizes {sum(failed.values())} of {sum(found['rows'] for found in large.values())} rows of "
-            f"{len(large)} notebooks fail" + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
+            f"- At larger sizes, in {len(large)} notebooks, {sum(failed.values())} of "
+            f"{sum(found['rows'] for found in large.values())} fail" + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
         ]
     )
 

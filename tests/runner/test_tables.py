@@ -45,9 +45,9 @@ def test_the_glance_counts_claims_rows_and_resolutions(book):
     claims = "| C1 | a | b | c | verified for n ≤ 3 |\n| C2 | a | b | c | verified after correction; x |\n"
     large = {"07_example": {"rows": 5, "failing": ["a"]}, "08_gone": {"rows": 3, "failing": []}}
     text = tables.glance([book], claims, large)
-    assert "At larger sizes 1 of 5 rows of 1 notebooks fail, in [07](notebooks/07_example.ipynb)" in text
+    assert "At larger sizes, in 1 notebooks, 1 of 5 fail, in [07](notebooks/07_example.ipynb)" in text
     assert "2 [claims](docs/claims.md): 1 verified after correction, 1 verified." in text
-    assert "1 notebooks, 6 verdicts, 1 of them controls; 0 fail." in text
+    assert "1 notebooks, 5 tests with 1 controls that they must reject; 0 fail." in text
     assert "4.1 % (median), 4.1 % at most" in text
 
 

@@ -188,12 +188,10 @@ def mean_crossing(x, samples, level) -> Estimate:
 
     Parameters
     ----------
-    x : array, (k,)
-        Increasing, > 0.
+    x, level
+        As in `crossing`.
     samples : array, (trials, k)
         Trials >= 2.
-    level : float
-        Height of the curve.
 
     Raises
     ------
@@ -265,12 +263,10 @@ def mean_minimum(x, samples, *, degree=3) -> Estimate:
 
     Parameters
     ----------
-    x : array, (k,)
-        Increasing, > 0.
+    x, degree
+        As in `minimum`.
     samples : array, (trials, k)
         Trials >= 2.
-    degree : int
-        As in `minimum`.
 
     Raises
     ------

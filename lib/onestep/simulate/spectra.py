@@ -189,11 +189,8 @@ def weight_spectrum(p: Problem, eta, **run) -> Spectrum:
 
     Parameters
     ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
+    p, eta, **run
+        As in `weights`.
 
     Returns
     -------
@@ -213,11 +210,8 @@ def feature_spectrum(p: Problem, eta, **run) -> Spectrum:
 
     Parameters
     ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
+    p, eta, **run
+        As in `weights`.
 
     Returns
     -------
@@ -241,15 +235,12 @@ def features(p: Problem, eta, count, *, order=0, **run) -> Features:
 
     Parameters
     ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0.
+    p, eta, **run
+        As in `weights`.
     count : int
         Number of singular values, >= 1.
     order : int
         Highest monomial, >= 0.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
 
     Returns
     -------

@@ -148,7 +148,8 @@ def glance(books, claims, large):
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
             f"- At larger sizes, in {len(large)} notebooks, {sum(failed.values())} of "
-            f"{sum(found['rows'] for found in large.values())} fail" + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
+            f"{sum(found['rows'] for found in large.values())} fail"
+            + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
         ]
     )
 

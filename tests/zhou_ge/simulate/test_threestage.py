@@ -316,6 +316,7 @@ def test_moved_neurons_keep_their_relative_length(teacher):
         (lambda: descend(ridge=-1.0), "ridge"),
         (lambda: descend(method="newton"), "method"),
         (lambda: descend(limit=0), "limit"),
+        (lambda: descend(method="gradient", step=0), "step"),
         (lambda: descend(a=np.ones(2)), r"must be \(m,\)"),
     ],
 )

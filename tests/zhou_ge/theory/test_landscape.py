@@ -153,7 +153,7 @@ def test_certificate_at_a_penalty_is_the_sign_of_the_minimiser_and_tends_to_the_
 def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     ridge, system = 3e-3, threestage.Population(teacher)
     starts = threestage.initialise(teacher.d, teacher.r + 1, key(7), scale=0.3, count=60)
-    end = threestage.descend(system, *starts, ridge, method="gradient", limit=4000)
+    end = threestage.descend(system, *starts, ridge, method="gradient", limit=4000, step=0.5)
     objectives = landscape.evaluate(system, end.a, end.W, ridge)[0]
     low, high = global_minimum(teacher, ridge).objective, local_minimum_missing_neuron(teacher, ridge).objective
     assert np.all((objectives < low + 0.05 * (high - low)) | (objectives > high - 0.005 * (high - low)))

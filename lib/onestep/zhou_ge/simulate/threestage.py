@@ -268,7 +268,7 @@ class Descent:
     converged: np.ndarray
 
 
-def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance=None):
+def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance=None, step=1.0):
     """Stage 3 at one λ: descend on both layers at once.
 
     Parameters
@@ -279,11 +279,13 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     ridge : float or pair of float
         λ >= 0, or λ of the second layer and λ of the first.
     method : str
-        "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent of step 1).
+        "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`).
     limit : int
         Most iterations, >= 1.
     tolerance : float, optional
         Largest gradient entry at which a network stops, >= 0; default 1e-4 λ, or 1e-10 for λ = 0.
+    step : float
+        Step size of gradient descent, > 0.
 
     Returns
     -------
@@ -301,7 +303,7 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
         raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.d})")
     tolerance = (1e-4 * decay.min() or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
     if method == "gradient":
-        return _gradient_descent(system, a, W, decay, limit, tolerance)
+        return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0))
     return _quasi_newton(system, a, W, decay, limit, tolerance)
 
 
@@ -315,7 +317,7 @@ def _steepest(by_second, by_first):
     return np.maximum(np.abs(by_second).max(axis=-1), np.abs(by_first).max(axis=(-2, -1)))
 
 
-def _gradient_descent(system, a, W, decay, limit, tolerance):
+def _gradient_descent(system, a, W, decay, limit, tolerance, step):
     """Networks that have converged are set aside while the others go on."""
     shape, lead = W.shape, W.shape[:-2]
     a, W = a.reshape(-1, shape[-2]), W.reshape(-1, *shape[-2:])
@@ -333,7 +335,7 @@ def _gradient_descent(system, a, W, decay, limit, tolerance):
                 break
             a, W, by_second, by_first = (part[~done] for part in (a, W, by_second, by_first))
             system = system.part(~done)
-        a, W = a - by_second, W - by_first
+        a, W = a - step * by_second, W - step * by_first
     ends = end_loss.reshape(lead)[()], evaluations, converged.reshape(lead)[()]
     return Descent(end_a.reshape(shape[:-1]), end_W.reshape(shape), *ends)
 

@@ -149,14 +149,14 @@ def covered(rows):
 STRATA = {
     "rows on the sphere": lambda p: p.first_layer == "sphere",
     "Gaussian rows": lambda p: p.first_layer == "gaussian",
-    "c_2 = 0": lambda p: abs(p.student.coefficients(2)[2]) < 1e-6,
-    "c_2 ≠ 0": lambda p: abs(p.student.coefficients(2)[2]) > 1e-6,
-    "|c⋆2| ≥ .3": lambda p: abs(p.target.coefficients(2)[2]) >= 0.3,
-    "noise ≤ .3": lambda p: p.noise <= 0.3,
-    "n/d² ≥ .05": lambda p: p.n >= 0.05 * p.d**2,
-    "n/d² ≥ .25": lambda p: p.n >= 0.25 * p.d**2,
+    "$c_2$ zero": lambda p: abs(p.student.coefficients(2)[2]) < 1e-6,
+    "$c_2$ not zero": lambda p: abs(p.student.coefficients(2)[2]) > 1e-6,
+    "$\\vert c_{\\star2}\\vert$ at least .3": lambda p: abs(p.target.coefficients(2)[2]) >= 0.3,
+    "noise at most .3": lambda p: p.noise <= 0.3,
+    "$n/d^2$ at least .05": lambda p: p.n >= 0.05 * p.d**2,
+    "$n/d^2$ at least .25": lambda p: p.n >= 0.25 * p.d**2,
     "full initial output": lambda p: p.initial_output == "full",
-    "N > n": lambda p: p.N > p.n,
+    "$N>n$": lambda p: p.N > p.n,
 }
 
 
@@ -205,24 +205,26 @@ def _cell(rows, loss):
     return f"{100 * found:.2f} %" if found > SEEN else "none"
 
 
+def shares(every):
+    """Lines of the held-out deviations: stratum, their number, and of each loss the shares within one and two."""
+    rows = [row for row in covered(every) if int(row["problem"]) % 2]
+    problems = {number: problem(number)[0] for number in {int(row["problem"]) for row in rows}}
+    for name, inside in {"all": lambda p: True, **STRATA}.items():
+        part = [row for row in rows if inside(problems[int(row["problem"])])]
+        cells = [calibration(constant, *deviations(part, loss)[1:]) for loss, constant in CONSTANT.items()]
+        yield [name, f"{len(part)}", *(f"{100 * one:.0f} %, {100 * two:.0f} %" for one, two, *_ in cells)]
+
+
 def report(every):
     rows = covered(every)
     print(f"{len(rows)} of {len(every)} deviations are of problems for which an error is stated")
-    problems = {number: problem(number)[0] for number in {int(row["problem"]) for row in rows}}
     for loss, constant in CONSTANT.items():
         number, *data = deviations(rows, loss)
-        even = number % 2 == 0
-        b = law(*(x[even] for x in data))
+        b = law(*(x[number % 2 == 0] for x in data))
         print(f"{loss}: expected error {b:.3f} · fluctuation, fitted to the even problems  (library: {constant})")
-        parts = {"even, fitted": even, "odd, held out": ~even, "odd, n 200 to 2,000": ~even & (number < WIDE)}
-        parts["odd, n 100 to 600"] = ~even & (number >= WIDE)
-        for name, inside in STRATA.items():
-            parts[f"odd, {name}"] = ~even & np.array([inside(problems[int(k)]) for k in number])
-        for name, part in parts.items():
-            one, two, rms, rank = calibration(b, *(x[part] for x in data))
-            shares = f"{one:4.0%} within 1, {two:4.0%} within 2"
-            print(f"  {name:24s} {part.sum():3d}: {shares}, rms {rms:.2f}, rank {rank:.2f}")
-    for line in regions(every):
+        _, _, rms, rank = calibration(b, *(x[number % 2 == 1] for x in data))
+        print(f"  held out: rms {rms:.2f} standard deviations, rank correlation {rank:.2f}")
+    for line in (*shares(every), *regions(every)):
         print(f"| {' | '.join(line)} |")
 
 

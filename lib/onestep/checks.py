@@ -43,6 +43,13 @@ def steps(eta, argument="eta"):
     return out
 
 
+def frozen(*arrays):
+    """The arrays, which can no longer be changed: for results that are kept and handed out again."""
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
+
+
 def folder(argument, path):
     """path as a Path to a folder that can be written to, made if need be."""
     path = Path(path)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import hermite_e, legendre
 from scipy import special
 
-from .checks import whole
+from .checks import frozen, whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
 _LONGEST = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
@@ -238,8 +238,8 @@ class Polynomial(Function):
 
 @cache
 def gauss_legendre(count):
-    """Nodes and weights of the Gauss rule on [-1, 1]; the same arrays at every call, not to be changed."""
-    return legendre.leggauss(count)
+    """Nodes and weights of the Gauss rule on [-1, 1]; the same arrays at every call."""
+    return frozen(*legendre.leggauss(count))
 
 
 def _rule(kinks, mu, s, move=0.0):

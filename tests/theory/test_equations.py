@@ -213,3 +213,41 @@ def test_fluctuation_of_an_untrained_network_of_many_inputs():
     units, samples = theory.fixed_point.fluctuation(f, now)
     assert units == pytest.approx(1 / p.N + entries, rel=1e-5)
     assert samples == pytest.approx(1 / p.n + p.N / p.n * entries, rel=1e-5)
+
+
+@pytest.mark.parametrize(("d", "close"), [(10**8, 1e-5), (40, 0.1)])
+def test_degree_0_moves_with_the_spike_by_degree_1(d, close):
+    """∂m_0/∂s = z m_1/(rχ) as d grows, which makes (30) of the covariance of s and the rest of a row."""
+    f, h = Problem(100, 10, 50, activation="softplus").student, 1e-4
+    s, z, length = 0.7, np.array([-1.5, 0.4, 2.0]), np.array([0.9, 1.0, 1.2])
+    up, m, down = (theory.quadrature.expand(f, (s + move) * z, length, d)[0] for move in (h, 0.0, -h))
+    np.testing.assert_allclose((up - down)[0] / (2 * h), z * m[1] / length, rtol=close)
+    assert np.abs(m[1]).min() > 0.2
+
+
+def test_a_sample_left_out_has_its_residual_over_one_less_its_leverage():
+    """Eq. (37), on a drawn network."""
+    p = Problem(40, 12, 25, 0.05, "gelu", (0.0, 1.0, 0.5), 0.3)
+    draw = simulate.draw(p, np.random.default_rng(0))
+    F = p.student(draw.X2 @ draw.W0.T)
+
+    def fitted(rows):
+        gram = F[rows].T @ F[rows] + p.ridge * p.n * np.eye(p.N)  # λn of the whole sample
+        return F @ np.linalg.solve(gram, F[rows].T @ draw.y2[rows])
+
+    H = F @ np.linalg.solve(F.T @ F + p.ridge * p.n * np.eye(p.N), F.T)
+    inside = draw.y2 - fitted(np.arange(p.n))
+    for j in (0, 7, 31):
+        left_out = draw.y2[j] - fitted(np.delete(np.arange(p.n), j))[j]
+        assert left_out == pytest.approx(inside[j] / (1 - H[j, j]), rel=1e-9)
+
+
+def test_equal_leverages_make_generalised_cross_validation():
+    """Eq. (39) without a step: (1 + κ)² times the mean squared residual, which is L_tr - λ ∂L_tr/∂λ."""
+    p, h = Problem(10**8, 3 * 10**7, 5 * 10**7, 0.1, "softplus", (0.0, 1.0, 0.5), 0.3), 1e-4
+    below, here, above = (theory.untrained(p.replace(ridge=0.1 * np.exp(move))) for move in (-h, 0.0, h))
+    f = theory.fixed_point.family(p).features(0.0)
+    kappa = f.solution(theory.fixed_point.iterate(f)[0]).kappa
+    assert np.ptp(kappa) < 1e-3 * kappa.mean()
+    residual = here.train - (above.train - below.train) / (2 * h)
+    assert here.test == pytest.approx((1 + kappa.mean()) ** 2 * residual, rel=1e-5)

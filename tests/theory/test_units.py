@@ -218,6 +218,15 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     assert np.all(np.abs(mean - predicted) < 4 * se + [2e-3, 2e-3, 2e-3]), (mean, predicted, se)
 
 
+@pytest.mark.parametrize("d", [10, 40, 300])
+def test_coordinates_of_rows_have_the_moments_of_the_sphere_that_degree_3_needs(d):
+    _, units = law_of_units(Problem(4 * d, d, 4 * d), 0.0)
+    second, fourth, sixth = (units.chance @ (units.spike**2 * d) ** k for k in (1, 2, 3))
+    assert second == pytest.approx(1)
+    assert fourth == pytest.approx(3 * d / (d + 2))
+    assert sixth == pytest.approx(15 * d**2 / ((d + 2) * (d + 4)))  # of P_3²
+
+
 def test_lengths_stay_positive_at_few_inputs_after_a_large_step():
     p = Problem(39, 26, 27, 0.125, "tilted_sin", (0.0, 1.0, 0.6, 0.67), 0.34)
     _, units = law_of_units(p, 3 * np.sqrt(p.n))

@@ -143,6 +143,8 @@ def kernel_ridge(p: Problem, kernel, penalties, *, test_size=4000, **run) -> Err
     if not hasattr(kernel, "matrix"):
         raise ValueError(f"kernel = {kernel!r}: must be an RBF, Power or ArcCosine")
     penalties = np.array([number("penalties", float(value), above=0) for value in np.atleast_1d(penalties)])
+    if not penalties.size:
+        raise ValueError("penalties = []: must be one number > 0 or more")
     replicate = partial(_kernel_ridge, p, kernel, penalties, whole("test_size", test_size, 1))
     return collect(Errors, replicate, 8 * 4 * (2 * p.n) ** 2 / 2**30, **run)
 

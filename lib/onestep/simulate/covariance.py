@@ -67,6 +67,8 @@ def first_stair(p: Problem, spectrum, steps, *, redraws=1, **run) -> FirstStair:
     s = np.asarray(spectrum, float)
     if s.shape != (p.d,) or not np.all(s > 0) or not np.all(np.isfinite(s)):
         raise ValueError(f"spectrum of shape {s.shape}: must be {p.d} numbers > 0, one for each input")
+    if not len(steps):
+        raise ValueError(f"steps = {steps!r}: must be one function of a draw or more")
     replicate = partial(_replicate, p, np.sqrt(s), tuple(steps), whole("redraws", redraws, 1))
     return collect(FirstStair, replicate, memory(p), **run)
 

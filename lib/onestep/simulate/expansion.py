@@ -288,6 +288,9 @@ def norms(p: Problem, eta, orders, *, directions=("residual",), growth=False, ro
     growth, rows = _each("growth", growth, len(orders[0])), _each("rows", rows, len(orders[0]))
     for kind in rows:
         choice("rows", kind, network.ROWS)
+    for grows in growth:
+        if not isinstance(grows, bool | np.bool_):
+            raise ValueError(f"growth = {grows!r}: must be True or False")
     if any(order == inf and grows for row in orders for order, grows in zip(row, growth, strict=True)):
         raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
     entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d

@@ -163,7 +163,14 @@ def weights(p: Problem, eta, **run) -> Weights:
     Returns
     -------
     Weights
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or where W has one singular value alone.
     """
+    if min(p.N, p.d) < 2:
+        raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for two singular values")
     return collect(Weights, partial(_weights, p, np.atleast_1d(steps(eta))), memory(p), **run)
 
 

@@ -167,6 +167,8 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     ValueError for a bad argument.
     """
     choice("basis", basis, BASES)
+    if p.student.tail == 0:
+        raise ValueError(f"activation = {p.activation!r}: is linear, so that entries of the gradient have no noise")
     s, noise = _spectrum(spectrum), p.step_phi * p.label_power
     square = p.target.linear**2 * s**2 + noise * s  # d E β_j²
     variance, power = (s, square) if basis == "eigenbasis" else (1.0, np.mean(square))

@@ -31,7 +31,7 @@ def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
     n : array, (k,)
         Numbers of samples, > 0.
     """
-    d, n = whole("d", d, target.r), np.asarray(n, float)
+    d, n = whole("d", d, target.r), np.atleast_1d(np.asarray(n, float))
     for size in n:
         number("n", float(size), above=0)
     student = hermite.function(activation)

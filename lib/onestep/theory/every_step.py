@@ -52,8 +52,8 @@ class Error:
     Each is a constant times a number of order 1/n, `nodes.fluctuation`, that grows with the activation's tails and
     where few units or samples dominate. The constants are fitted to half of the covered problems of
     calibration/range_map.csv and judged on the other half, stratum by stratum, the simulation's own error included:
-    67 % of the deviations of training losses and 73 % of test errors lie within one standard deviation there, 94 %
-    of both within two. nan where no error is stated: for "spiked", for polynomial activations of degree 3 or more,
+    70 % of the deviations of training losses and 73 % of test errors lie within one standard deviation there, 96 %
+    and 94 % within two. nan where no error is stated: for "spiked", for polynomial activations of degree 3 or more,
     where 5 % is usual and 40 % was found, and outside of `CALIBRATED` (`uncalibrated` says what). With the
     full initial output and n/d² > .05 deviations of 1 to 6 % were found after large steps, and with c⋆2 = 2c⋆1
     to 5c⋆1 and n ~ d² deviations up to 3 %.

@@ -78,8 +78,15 @@ def forms(p: Problem, order):
     p : Problem
     order : int
         Largest degree q >= 1.
+
+    Raises
+    ------
+    ValueError
+        For the full initial output or a bad order.
     """
-    t, q = traces(as_problem(p, standard=True)), np.arange(1, whole("order", order, 1) + 1)
+    if as_problem(p, standard=True).initial_output == "full":
+        raise ValueError('initial_output = "full": the forms are those of the "negligible" one')
+    t, q = traces(p), np.arange(1, whole("order", order, 1) + 1)
     scale = np.where(q == 1, t.T, 1.0) * factorial(q) / t.nu
     tau = p.psi / p.phi * t.df
     common = common_part(p, t)

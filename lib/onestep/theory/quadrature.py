@@ -9,6 +9,7 @@ import numpy as np
 from numpy.polynomial import hermite_e
 from scipy.linalg import eigh_tridiagonal
 
+from ..checks import frozen
 from ..hermite import gauss_legendre
 
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
@@ -82,7 +83,7 @@ def _gegenbauer(d, count):
     k = np.arange(1.0, count)
     off = np.sqrt(d * k * (k + d - 3) / ((2 * k + d - 2) * (2 * k + d - 4)))
     nodes, vectors = eigh_tridiagonal(np.zeros(count), off)
-    return nodes, vectors[0] ** 2
+    return frozen(nodes, vectors[0] ** 2)
 
 
 def zonal(d):

@@ -82,7 +82,14 @@ def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows
         Step size >= 0.
     step_noise : str
         "isotropic", "correlated" or "absent".
+
+    Raises
+    ------
+    ValueError
+        For a bad argument, or where W has one singular value alone.
     """
+    if min(as_problem(p).N, p.d) < 2:
+        raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
     eta = float(steps(eta))
     if choice("step_noise", step_noise, (*SPIKE_NOISE, "correlated")) == "correlated":
         return _sampled(p, eta, 1.0)

@@ -16,7 +16,7 @@ from math import inf, log, sqrt
 import numpy as np
 from scipy.special import factorial
 
-from ..checks import number, steps, whole
+from ..checks import frozen, number, steps, whole
 from ..hermite import gaussian_moments, monomials
 from ..problem import Problem, as_problem
 from .covariance import untrained
@@ -254,4 +254,4 @@ def _inverse_moments(K):
             if j != i and rows[j][i]:
                 factor = rows[j][i]
                 rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
-    return np.array([[float(x) for x in row[K:]] for row in rows])
+    return frozen(np.array([[float(x) for x in row[K:]] for row in rows]))[0]

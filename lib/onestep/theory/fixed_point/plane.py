@@ -17,7 +17,7 @@ from .. import quadrature
 
 BENT = 0.75  # |c⋆2/c⋆1| from which on the four directions are followed
 DEGREE = (0, 1, 2, 3, 1, 1, 2, 2, 2, 2, 2)  # of 1, ζ, ζ², ζ³, o_1, o_2, ζo_1, ζo_2, o_1o_2, o_1² - o_2², o_1² + o_2²
-_NODES = 4  # of a row's coordinate along ζ
+_NODES = 4  # of a row's coordinates along β̂ and ζ; three are blind to harmonics of degree 3
 _NONE = 1e-12
 
 
@@ -70,7 +70,7 @@ def split(p: Problem, eta, law, batch):
     batch : FirstBatch
     """
     d, S = p.d, covariance(law, batch)
-    e, chance_e = quadrature.coordinate(d, 4)
+    e, chance_e = quadrature.coordinate(d, _NODES)
     f, chance_f = quadrature.coordinate(d - 1, _NODES)
     e, f = np.repeat(e, f.size), np.tile(f, e.size)
     f, chance_e = f * np.sqrt((1 - e**2 / d) * d / (d - 1)), np.outer(chance_e, chance_f).ravel()

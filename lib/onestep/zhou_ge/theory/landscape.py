@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 from scipy import optimize
 
-from ...checks import number, whole
+from ...checks import frozen, number, whole
 from ..relu import Population, kernel, kernel_parts, network, polar
 from .threestage import certificate_coefficients
 
@@ -49,7 +49,7 @@ class Certificate:
         First the k - 1 principal ones inside the k-dimensional subspace, increasing, then that of all directions
         outside. Where the minimum moves sideways with λ, |η| has two second derivatives; b is on the side it moves to.
         """
-        return np.array([self._curvature(k) for k in range(len(self._V))])
+        return frozen(np.array([self._curvature(k) for k in range(len(self._V))]))[0]
 
     @property
     def slowest(self):
@@ -76,7 +76,7 @@ class Certificate:
             if np.abs(lines @ W[i]).max() < _NEAR:
                 found.append(W[i : i + 1])
         lines = np.vstack([np.empty((0, W.shape[1])), *found])
-        return np.abs(self(lines)), lines
+        return frozen(np.abs(self(lines)), lines)
 
     @cached_property
     def floor(self):
@@ -295,7 +295,7 @@ def _minimise(teacher, signs, W, ridge):
         x = end.x
     W = x.reshape(shape)
     a = signs * polar(W)[0]
-    return Minimiser(float(end.fun), float(population.loss(a, W)), a, W)
+    return Minimiser(float(end.fun), float(population.loss(a, W)), *frozen(a, W))
 
 
 def enough_signs(teacher, m):

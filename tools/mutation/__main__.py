@@ -119,7 +119,7 @@ def first_failure(folder, tests):
             return str(tests[0]).removeprefix(f"{ROOT}/")
         said.seek(0)
         text = said.read()
-    failed = [line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    failed = [line for line in text.splitlines() if line.startswith(("FAILED tests/", "ERROR tests/"))]
     if child.exitcode and not failed:
         raise RuntimeError(f"pytest ended with {child.exitcode} and no failed test:\n{text}")
     return failed[0].split(" ", 1)[1].split(" - ")[0] if failed else None

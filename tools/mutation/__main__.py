@@ -131,7 +131,7 @@ def run_tests(folder, tests, said):
     os.dup2(said, 2)
     os.chdir(ROOT)
     os.environ |= {"PYTHONPATH": str(folder / "lib"), "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
-    sys.path.insert(0, str(folder / "lib"))
+    sys.path[:0] = [str(folder / "lib"), str(ROOT)]  # the root for tests that start processes of their own
     sys.pycache_prefix = str(folder / "compiled")
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:nbval"]
     sys.exit(pytest.main([*options, *(f"--ignore={path}" for path in SLOW), *map(str, tests)]))

@@ -125,12 +125,6 @@ def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
         assert few.chance @ few.length**power == pytest.approx(many.chance @ many.length**power, rel=1e-3)
 
 
-def test_without_a_step_the_sixth_moment_of_a_row_is_that_on_the_sphere():
-    p = Problem(400, 20, 100)
-    _, units = law_of_units(p, 0.0)
-    assert units.chance @ units.spike**6 == pytest.approx(15 / (p.d * (p.d + 2) * (p.d + 4)), rel=1e-9)
-
-
 def test_what_of_the_step_is_kept():
     p = Problem(1000, 300, 500, teacher=(0.0, 1.0, 2**-0.5))
     _, absent = law_of_units(p, 20.0, "absent")

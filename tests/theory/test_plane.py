@@ -42,14 +42,13 @@ def test_harmonics_of_rows_without_a_step_are_orthonormal(layer):
     np.testing.assert_allclose(moments, np.eye(len(size)), atol=1e-10)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "shifted_relu"])
-def test_covariance_of_rows_along_four_directions_of_drawn_batches(activation):
+def test_covariance_of_rows_along_four_directions_of_drawn_batches():
     """β̂ and ζ of the batch; o_1, o_2 span what the batch's M makes of them, in the basis that (45) chooses."""
-    p = Problem(12000, 600, 600, activation=activation, teacher=(0.0, 0.6, 1.0), noise=0.3, readout=[1.0])
+    p = Problem(12000, 600, 600, activation="gelu", teacher=(0.0, 0.6, 1.0), noise=0.3, readout=[1.0])
     eta, found = 1.5 * np.sqrt(p.N), []
     batch = theory.fixed_point.family(p, order=20).batch
     law = theory.fixed_point.units.rows(p, eta, batch, np.array([p.N**-0.5]), np.ones(1), "correlated")
-    for seed in range(6):
+    for seed in range(4):
         draw = simulate.draw(p, np.random.default_rng(seed))
         beta = draw.X.T @ draw.y / p.n
         hat = beta / np.linalg.norm(beta)

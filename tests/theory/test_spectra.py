@@ -155,7 +155,7 @@ def test_full_output_turns_the_right_vector():
         e, other = W0.T @ a, rng.standard_normal(600)
         other -= e * (e @ other) / (e @ e)
         beta = sqrt(1 - rho0**2) * other / np.linalg.norm(other) - rho0 * e / np.linalg.norm(e)
-        found.append((np.linalg.svd(W0 + theta * np.outer(a, beta))[2][0] @ beta) ** 2)
+        found.append((np.linalg.svd(W0 + theta * np.outer(a, beta), full_matrices=False)[2][0] @ beta) ** 2)
     expected = theory.spectra.weight_spike(p.scaled(10**4), eta, step_noise="absent").right
     assert abs(np.mean(found) - expected) < 4 * np.std(found) / sqrt(10)
     assert np.std(found) / sqrt(10) < 0.02

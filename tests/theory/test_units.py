@@ -70,7 +70,7 @@ def test_what_the_spike_tells_of_the_length(activation):
     values = np.array([0.7, 1.5])
     for _ in range(24):
         now = simulate.draw(p, rng)
-        W = rng.standard_normal((1500, p.d))
+        W = rng.standard_normal((1000, p.d))
         W = W / np.linalg.norm(W, axis=1)[:, None]
         G, hat = (now.X.T @ (now.y[:, None] * p.student.derivative(now.X @ W.T))).T / p.n, now.X.T @ now.y
         for a in values / np.sqrt(p.N):

@@ -94,9 +94,7 @@ def _ledgers(old, new):
 def _values(one, other, noise=0.0):
     """The first pair of parts in which two values of a ledger differ, or None.   noise : what floats may differ by."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        if {"claimed", "measured"} <= one.keys() and type(
-            one["measured"]
-        ) is float:  # in one unit with se and tolerance
+        if "claimed" in one and type(one.get("measured")) is float:  # in one unit with se and tolerance
             noise = NOISE * abs(one["measured"])
         return next(filter(None, (_values(one[key], other[key], noise) for key in one)), None)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

@@ -90,8 +90,9 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
             wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
+        names = {book.name for book in planned.notebooks} - set(wrong)
         for book in tables.ledgers(project.outputs(planned.label)[1]):
-            if book["notebook"] not in wrong:
+            if book["notebook"] in names:
                 runs.setdefault(book["notebook"], []).append(book)
     kept = {
         book.name: tables.seeds_found(book.name, runs.get(book.name, []), failed, len(roots))

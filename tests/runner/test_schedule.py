@@ -250,6 +250,20 @@ def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypa
     assert "changed since" not in table.read_text().replace(line, "")
 
 
+def test_other_roots_of_one_notebook_say_nothing_of_the_others(project, monkeypatch, capsys):
+    monkeypatch.setattr("runner.tables.FEWEST", 2)
+    for number in ("07", "08"):
+        project.write(number)
+    project.run_here()
+    project.run_here("--seeds", "101", "102")
+    path = project.write("08")
+    edit(path, '\\"mean\\", (n', '\\"average\\", (n')
+    project.run_here("08")
+    capsys.readouterr()
+    assert project.run_here("07", "--seeds", "101", "102") == 0
+    assert not capsys.readouterr().err
+
+
 def test_what_cannot_be_written_or_reached_is_said_before_starting(project, capsys, monkeypatch):
     project.write()
     monkeypatch.setattr("onestep.simulate.replicates.PATIENCE", 0.2)

@@ -99,10 +99,11 @@ class LimitFits:
 
         The draws share W0 and X2 with that of the fits; units (len(draws), d) are the directions of their spikes.
         """
-        products = _products(self.p, draws, units, ceil(max(orders)))
+        top = ceil(max(orders))
+        products, gram = _products(self.p, draws, units, top), _gram(top)
         return np.array(
             [
-                self._fits(now, now.X2 @ unit, orders, *product)
+                self._fits(now, now.X2 @ unit, orders, *product, gram)
                 for now, unit, *product in zip(draws, units, *products, strict=True)
             ]
         )
@@ -127,7 +128,7 @@ def _moments(p, now, unit, top):
 
 def _products(p, draws, units, top):
     """Averages over x ~ N(0, I), for each of the draws: of y with σ(Wx) (N,) and with z, …, z^top (top,), of σ(Wx) with
-    these (N, top), and of these with each other (top, top)."""
+    these (N, top)."""
     W0, shape = draws[0].W0, (len(draws), -1)
     norms, ones = np.linalg.norm(W0, axis=1), np.ones(len(draws))
     teachers = np.array([now.beta_star for now in draws])
@@ -139,9 +140,14 @@ def _products(p, draws, units, top):
     for k, power in enumerate(powers):
         own[:, k] = averages.cross(power, p.target, ones, overlap)
     mixed = np.moveaxis(averages.crosses(p.student, powers, tiled, toward.ravel()).reshape(top, len(draws), p.N), 0, -1)
+    return labels, own, mixed
+
+
+def _gram(top):
+    """E z^{j+k} for j, k = 1, …, top and z ~ N(0, 1), (top, top)."""
     nodes, weights = Polynomial(np.ones(top + 1)).nodes()
-    gram = np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
-    return labels, own, mixed, [gram] * len(draws)
+    powers = [Polynomial(row) for row in monomials(top)[1:]]
+    return np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
 
 
 def _limit_fit(p, factor, K, now, order, inner, cross, solved, labels, own, mixed, gram):

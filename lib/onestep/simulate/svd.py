@@ -110,9 +110,14 @@ def singular_triplets(A, count, *, tolerance=1e-6) -> Triplets:
         raise ValueError(f"count = {count}: a matrix of shape {n} x {N} has only {min(n, N)} singular values")
     max_steps = min(max(_MOST, count), n, N)
     if n < N:  # the start vector belongs on the short side, which min(n, N) steps exhaust
-        flipped = singular_triplets(A.T, count, tolerance=tolerance)
+        flipped = _bidiagonalise(A.T, count, tolerance, max_steps)
         return replace(flipped, left=flipped.right, right=flipped.left)
+    return _bidiagonalise(A, count, tolerance, max_steps)
 
+
+def _bidiagonalise(A, count, tolerance, max_steps):
+    """The triplets of an operator of shape (n, N), n >= N, by Golub-Kahan steps until each residual is small."""
+    n, N = A.shape
     rng = np.random.default_rng(_START)
     U, V = np.zeros((max_steps, n)), np.zeros((max_steps + 1, N))
     B = np.zeros((max_steps, max_steps))

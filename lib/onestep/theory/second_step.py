@@ -189,7 +189,8 @@ def outliers(p: Problem, eta1, eta2, *, batch="reused", count=2) -> Outliers:
     eta1, eta2 = number("eta1", eta1, above=0), number("eta2", eta2, above=0)
     moved = eta1 + eta2 if own else sqrt(eta1**2 + eta2**2)  # equal batches give equal noise
     law = spectra.weights(p, moved)
-    a, weight, gram, ahead = _mean_part(p, eta1, eta2, own)
+    a, weight = quadrature.gauss_hermite(_NODES["neuron"])
+    gram, ahead = _mean_part(p, eta1, eta2, own, a)
     lengths = np.minimum(1 + a**2 * moved**2 / p.N * p.row_growth, law.top)
     found = [_outlier(law, lengths, weight, gram, ahead, j) for j in range(whole("count", count, 1))]
     return Outliers(*np.array(found).T, law.edge)
@@ -233,17 +234,15 @@ class _Samples:
         return values @ self.weight
 
 
-def _mean_part(p, eta1, eta2, own):
-    """√N a at its nodes and their weights, N times the Gram matrix of the rows' mean part there, √N times its product
-    with β⋆."""
-    a, weight = quadrature.gauss_hermite(_NODES["neuron"])
+def _mean_part(p, eta1, eta2, own, a):
+    """N times the Gram matrix of the rows' mean part at nodes a of √N a_i, √N times its product with β⋆."""
     s, c1, h = _Samples(p), p.student.linear, 1e-4
     u = eta1 * c1 * a[:, None] / sqrt(p.N)
     v = s.y * _smoothed(p, s, u, s.z, own)
     slope = s.mean(s.y * (_smoothed(p, s, u, s.z + h, own) - _smoothed(p, s, u, s.z - h, own))) / (2 * h)
     rows, along, toward = _inner(p, s, v, slope, own)
     gram = (eta1 * c1) ** 2 * p.D + eta1 * c1 * eta2 * np.add.outer(along, along) + eta2**2 * rows
-    return a, weight, np.outer(a, a) * gram, a * (eta1 * c1 * p.target.linear + eta2 * toward)
+    return np.outer(a, a) * gram, a * (eta1 * c1 * p.target.linear + eta2 * toward)
 
 
 def _smoothed(p, s, u, z, own):

@@ -67,16 +67,16 @@ def table(project):
     """
     path = project.build / "manifest" / "default.json"
     costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known = {book["notebook"]: resolutions(book) for book in ledgers(project.root / "figures")}
+    resolved = {book["notebook"]: resolutions(book) for book in ledgers(project.root / "figures")}
     names = [book.name for book in project.notebooks()]
-    if missing := [name for name in names if name not in costs or name not in known]:
+    if missing := [name for name in names if name not in costs or name not in resolved]:
         raise FileNotFoundError(f"not run in this folder: {', '.join(missing)}; `make figures` runs them")
     lines, rows = [], []
     for name in names:
         cpu = costs[name]["cpu"]
-        lines.append(line(name, project.seconds("default", name), cpu, np.array(list(known[name].values()))))
-        rows += [[name, quantity, percent(share), f"{cpu:.0f}"] for quantity, share in known[name].items()]
-    return lines, rows, np.array([share for name in names for share in known[name].values()])
+        lines.append(line(name, project.seconds("default", name), cpu, np.array(list(resolved[name].values()))))
+        rows += [[name, quantity, percent(share), f"{cpu:.0f}"] for quantity, share in resolved[name].items()]
+    return lines, rows, np.array([share for name in names for share in resolved[name].values()])
 
 
 def page(lines, rows, found):

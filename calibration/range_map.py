@@ -23,7 +23,7 @@ from onestep import Problem, simulate, theory
 TABLE = Path(__file__).with_suffix(".csv")
 WIDE, SMALL, PROBLEMS = 60, 126, 151  # numbers below WIDE are `wide`, below SMALL `small`, the others `dense`
 INPUTS, SAMPLES = (10, 20, 50, 150, np.inf), (0.0, 0.01, 0.1, 0.25, 10.0)  # edges of the map's regions, in d and n/d²
-FEWEST, SEEN = 6, 2e-4  # deviations in a region, and the least standard deviation called one
+FEWEST, LEAST = 6, 2e-4  # deviations in a region, and the least standard deviation called one
 FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise", "first_layer", "initial_output")
 MEASURED = ("train", "train_se", "test", "test_se")
 PREDICTED = ("predicted_train", "predicted_test", "fluctuation_train", "fluctuation_test")
@@ -52,8 +52,8 @@ def wide(rng):
     if activation == "cubic":
         activation = (0.0, 1.0, rng.uniform(-0.7, 0.7), rng.uniform(-0.35, 0.35))
     teacher = ("cubic", "cubic", "cubic", "tanh", "softplus", "shifted_relu", "erf")[rng.integers(7)]
-    bent = rng.uniform(-0.7, 0.7, 2)
-    teacher = (0.0, 1.0, *bent) if teacher == "cubic" else teacher
+    higher = rng.uniform(-0.7, 0.7, 2)
+    teacher = (0.0, 1.0, *higher) if teacher == "cubic" else teacher
     noise = rng.uniform(0, 1)
     layer, output = LAYERS[rng.integers(2)], OUTPUTS[rng.integers(3)]
     steps = np.array([0.0, n ** rng.uniform(0.05, 0.25), n ** rng.uniform(0.25, 0.5)])
@@ -202,7 +202,7 @@ def _cell(rows, loss):
         return ""
     _, error, noise, _ = deviations(rows, loss)
     found = law(error, noise, 1.0)
-    return f"{100 * found:.2f} %" if found > SEEN else "none"
+    return f"{100 * found:.2f} %" if found > LEAST else "none"
 
 
 def shares(every):

@@ -43,9 +43,9 @@ def line(name, rows, term):
     """A line of the table: name, number of problems, and each loss without and with the term."""
     numbers = sorted({int(row["problem"]) for row in rows})
     with term():
-        told = {number: range_map.predicted(number) for number in numbers}
+        predictions = {number: range_map.predicted(number) for number in numbers}
     steps = {number: range_map.problem(number)[1].tolist() for number in numbers}
-    plain = [{**r, **told[int(r["problem"])][steps[int(r["problem"])].index(float(r["eta"]))]} for r in rows]
+    plain = [{**r, **predictions[int(r["problem"])][steps[int(r["problem"])].index(float(r["eta"]))]} for r in rows]
     cells = [f"{name}, {len(numbers)} problems"]
     for loss in range_map.CONSTANT:
         for table in (plain, rows):
@@ -56,10 +56,10 @@ def line(name, rows, term):
 
 def main():
     rows = [r for r in range_map.table() if float(r["eta"]) > 0 and " " not in r["activation"]]
-    bent = [r for r in rows if r["activation"] in ("tanh", "erf", "tilted_sin")]
+    named = [r for r in rows if r["activation"] in ("tanh", "erf", "tilted_sin")]
     for output in ("negligible", "full"):
         print(
-            line(f"(43), {output} output", [r for r in bent if r["initial_output"] == output], without_43), flush=True
+            line(f"(43), {output} output", [r for r in named if r["initial_output"] == output], without_43), flush=True
         )
     inside = range_map.covered(rows)
     print(line("(44), covered", inside, without_44), flush=True)

@@ -60,8 +60,8 @@ def test_power_law_recovers_exponents_and_covers_them():
 
 
 def test_scatter_beyond_the_errors_widens_the_error():
-    d, bent = np.array([8, 16, 32]), np.array([0.0, 1.0, 0.0])
-    scattered, straight = (estimates.power_law(d, Estimate(y, np.full(3, 0.01))).se for y in (bent, 0 * bent))
+    d, curved = np.array([8, 16, 32]), np.array([0.0, 1.0, 0.0])
+    scattered, straight = (estimates.power_law(d, Estimate(y, np.full(3, 0.01))).se for y in (curved, 0 * curved))
     assert scattered > 10 * straight
 
 

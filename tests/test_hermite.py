@@ -179,7 +179,7 @@ def test_faults_are_found_and_only_faults(f, fault):
     assert (fault in f.fault) if fault else f.fault == ""
 
 
-def test_jumps_are_told_from_kinks():
+def test_jumps_and_kinks_are_distinguished():
     assert hermite.Function(np.sign, kinks=(0.0,)).jumps == (0.0,)
     assert hermite.Function(lambda z: np.clip(z, -1, 1), kinks=(-1, 1)).jumps == ()
 

@@ -103,15 +103,15 @@ def test_unknown_options_are_refused(capsys):
 
 def test_the_page_on_own_problems_shows_what_the_command_predicts():
     text = (Path(__file__).parents[1] / "docs/use.md").read_text(encoding="utf-8")
-    command, shown = re.search(r"-m onestep (.*?)\n\n```text\n(.*?)\n```", text, re.DOTALL).groups()
+    command, printed = re.search(r"-m onestep (.*?)\n\n```text\n(.*?)\n```", text, re.DOTALL).groups()
     options = parser().parse_args(shlex.split(command))
     p = Problem(options.n, options.d, options.hidden, activation=options.activation[0], teacher=(0.0, 1.0, 0.5))
     found = study(p, trials=0)
-    shown = [re.split(r"  +", line) for line in shown.splitlines()]
-    (start,) = [k for k, line in enumerate(shown) if line[0] == "step η"]
-    for line, row in zip(shown[start:], found.table(), strict=False):
+    printed = [re.split(r"  +", line) for line in printed.splitlines()]
+    (start,) = [k for k, line in enumerate(printed) if line[0] == "step η"]
+    for line, row in zip(printed[start:], found.table(), strict=False):
         assert [line[k] for k in (0, 1, 2, 4, *range(6, len(line)))] == [cell for cell in row if cell]
-    assert [line[0] for line in shown[-4:]] == found.conclusions()
+    assert [line[0] for line in printed[-4:]] == found.conclusions()
 
 
 def test_help_writes_defaults_as_one_types_them():

@@ -76,10 +76,10 @@ def test_it_is_saved_with_its_numbers(found, tmp_path):
 
 def test_predictions_alone_need_no_memory(tmp_path):
     far = P.scaled(3 * 10**9)
-    told = []
-    found = study(far, far.n**0.2, trials=0, tell=told.append)
+    messages = []
+    found = study(far, far.n**0.2, trials=0, tell=messages.append)
     assert found.simulated is None
-    assert told == ["predicting"]
+    assert messages == ["predicting"]
     assert "simulated" not in str(found)
     assert found.predicted.rel_std.test.max() < 1e-6
     assert "training loss below 0.01 %, test error below 0.01 %" in str(found)
@@ -118,10 +118,10 @@ def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(quick, monkeyp
 
 def test_it_says_when_no_step_is_best(quick, monkeypatch):
     untrained = float(theory.losses(P, 0.0).test)
-    for share, told in ((1.0, True), (0.99, False)):
+    for share, useless in ((1.0, True), (0.99, False)):
         best = theory.Best(1e-3, P.ridge, 0.5, share * untrained, False)
         monkeypatch.setattr(theory, "best_step", lambda *_, best=best: best)
-        assert ("(no better than no step)" in str(study(P, 1.0, trials=0))) == told
+        assert ("(no better than no step)" in str(study(P, 1.0, trials=0))) == useless
 
 
 def test_the_search_for_the_best_step_ends_where_quadrature_does():

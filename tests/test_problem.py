@@ -41,7 +41,7 @@ def test_every_field_is_checked(changes, message):
         P.replace(**changes)
 
 
-def test_a_problem_is_told_from_other_things():
+def test_a_problem_is_accepted_and_other_types_are_not():
     assert as_problem(P) is P
     for other in (None, {"n": 100}, 3):
         with pytest.raises(ValueError, match="must be a Problem"):
@@ -113,7 +113,7 @@ def test_scaling_rounds_to_the_nearest():
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
-def test_growth_of_rows_counts_all_that_the_gradient_sees(output):
+def test_growth_of_rows_counts_all_terms_of_the_gradient(output):
     p = P.replace(teacher=(0, 1, 0.5), noise=0.3, initial_output=output)
     power = 1 + 2 * 0.25 + 0.09 + (output == "full") * (0.5 - 0.5 / np.pi)
     assert p.row_growth == pytest.approx(0.3 * power * (1 / 2 - 1 / 4))  # φ E r² Var 1{g > 0}

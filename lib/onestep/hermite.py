@@ -213,8 +213,8 @@ class Polynomial(Function):
     def __init__(self, coefficients, argument="coefficients"):
         c = np.asarray(coefficients, float)
         if c.ndim != 1 or not 1 <= c.size <= _LONGEST or not np.all(np.isfinite(c)):
-            shown = repr(coefficients) if c.size <= 20 else f"{c.size} values"
-            raise ValueError(f"{argument} = {shown}: Hermite coefficients must be 1 to {_LONGEST} finite numbers")
+            text = repr(coefficients) if c.size <= 20 else f"{c.size} values"
+            raise ValueError(f"{argument} = {text}: Hermite coefficients must be 1 to {_LONGEST} finite numbers")
         label = " + ".join(f"{v:.4g} H{k}" for k, v in enumerate(c) if v) or "0"
         slope = hermite_e.hermeder(c) if c.size > 1 else np.zeros(1)
         super().__init__(lambda z: hermite_e.hermeval(z, c), lambda z: hermite_e.hermeval(z, slope), (), label)

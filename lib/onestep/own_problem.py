@@ -19,7 +19,7 @@ import numpy as np
 from . import checks, estimates, report, simulate, theory
 from .problem import Problem, as_problem
 
-_SHOWN = 1e-4  # relative; quadrature resolves the losses to no less
+_RESOLUTION = 1e-4  # relative; quadrature resolves the losses to no less
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5)  # exponents of the steps looked at where no others are asked for
 _POINTS = 25  # of the predicted curves
 
@@ -82,7 +82,7 @@ class Study:
             f"best linear predictor: test error {report.digits(theory.best_linear(self.p))}",
             f"best step: η = {report.digits(step.eta, 3)}, predicted test error {report.digits(step.test)}"
             + beyond * step.at_bound
-            + " (no better than no step)" * bool(step.test > (1 - _SHOWN) * self.predicted.test[0]),
+            + " (no better than no step)" * bool(step.test > (1 - _RESOLUTION) * self.predicted.test[0]),
             f"best ridge at that step: {report.digits(ridge.ridge, 3)}, "
             f"predicted test error {report.digits(ridge.test)}" + beyond * ridge.at_bound,
             self._errors(),
@@ -95,7 +95,7 @@ class Study:
         worst = [float(np.max(part)) for part in (self.predicted.rel_std.train, self.predicted.rel_std.test)]
         if not np.all(np.isfinite(worst)):
             return "error to expect of the predictions: not known for this problem"
-        train, test = (f"below {100 * _SHOWN:g} %" if x < _SHOWN else f"{100 * x:.2g} %" for x in worst)
+        train, test = (f"below {100 * _RESOLUTION:g} %" if x < _RESOLUTION else f"{100 * x:.2g} %" for x in worst)
         return f"error to expect of the predictions: training loss {train}, test error {test}"
 
     def figure(self):

@@ -40,7 +40,7 @@ class Run:
     peak_gib: float
 
 
-def execute(source, parameters, known, figures, on_cell, stop, settings=None):
+def execute(source, parameters, in_force, figures, on_cell, stop, settings=None):
     """Execute one notebook and return the `Run`; nothing is written but what the notebook itself puts into `figures`.
 
     Parameters
@@ -72,7 +72,7 @@ def execute(source, parameters, known, figures, on_cell, stop, settings=None):
                 progress_bar=False,
                 folder=Path(folder),
                 kernel_cwd=str(Path(source).parent),
-                kernel_env=_environment(folder, figures, known) | (settings or {}),
+                kernel_env=_environment(folder, figures, in_force) | (settings or {}),
                 meter=meter,
                 on_cell=on_cell,
             )
@@ -180,7 +180,7 @@ class _Meter:
                 return
 
 
-def _environment(folder, figures, known):
+def _environment(folder, figures, in_force):
     """The kernel's environment: one BLAS thread per process, figures inline, and no personal IPython start-up files."""
     library = str(Path(__file__).resolve().parents[1])
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -191,7 +191,7 @@ def _environment(folder, figures, known):
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "ONESTEP_FIGURES": str(figures),
         "ONESTEP_LEDGER_ONLY": "1",
-        "ONESTEP_PARAMETERS": json.dumps(known),
+        "ONESTEP_PARAMETERS": json.dumps(in_force),
         "PYTHONPATH": os.pathsep.join(filter(None, [library, os.environ.get("PYTHONPATH")])),
     }
 

@@ -45,27 +45,27 @@ def _settle_notebook(old, new):
     before = {cell["id"]: cell for cell in json.loads(old)["cells"]}
     book, differences = json.loads(new), []
     for cell in book["cells"]:
-        known = before.get(cell["id"], {})
-        if cell["cell_type"] != "code" or known.get("source") != cell["source"]:
+        committed = before.get(cell["id"], {})
+        if cell["cell_type"] != "code" or committed.get("source") != cell["source"]:
             continue
-        if difference := _outputs(known["outputs"], cell["outputs"]):
+        if difference := _outputs(committed["outputs"], cell["outputs"]):
             differences.append(f"cell {cell['id']}: {difference}")
         else:
-            cell["outputs"] = known["outputs"]
+            cell["outputs"] = committed["outputs"]
     return (json.dumps(book, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode(), differences
 
 
 def _outputs(old, new):
     """The first difference of a cell's outputs, in words; None if all agree."""
     for one, other in zip_longest(new, old, fillvalue={}):
-        parts, known = _parts(one), _parts(other)
-        if parts.keys() != known.keys():
-            return f"shows {', '.join(parts) or 'nothing'} where {', '.join(known) or 'nothing'} was shown"
+        parts, committed = _parts(one), _parts(other)
+        if parts.keys() != committed.keys():
+            return f"shows {', '.join(parts) or 'nothing'} where {', '.join(committed) or 'nothing'} was shown"
         for kind, value in parts.items():
             if kind == "image/png":
-                if _pictures(b64decode(known[kind]), b64decode(value)):
+                if _pictures(b64decode(committed[kind]), b64decode(value)):
                     return "another picture"
-            elif pair := first_difference(value, known[kind]):
+            elif pair := first_difference(value, committed[kind]):
                 return _against(*pair)
     return None
 
@@ -78,17 +78,17 @@ def _parts(output):
 
 def _ledgers(old, new):
     one, other = json.loads(new), json.loads(old)
-    rows, known = ({row["quantity"]: row for row in book["rows"]} for book in (one, other))
+    rows, committed = ({row["quantity"]: row for row in book["rows"]} for book in (one, other))
     found = []
-    for name in [*rows, *(name for name in known if name not in rows)]:
-        if name not in rows or name not in known:
+    for name in [*rows, *(name for name in committed if name not in rows)]:
+        if name not in rows or name not in committed:
             found.append(f"row {name!r}: {'new' if name in rows else 'gone'}")
-        elif pair := _values(rows[name], known[name]):
+        elif pair := _values(rows[name], committed[name]):
             found.append(f"row {name!r}: {_against(*pair)}")
     for part in sorted((one.keys() | other.keys()) - {"rows"}):
         if pair := _values(one.get(part), other.get(part)):
             found.append(f"{part}: {_against(*pair)}")
-    return found or ([] if list(rows) == list(known) else ["the order of the rows"])
+    return found or ([] if list(rows) == list(committed) else ["the order of the rows"])
 
 
 def _values(one, other, noise=0.0):
@@ -142,7 +142,7 @@ def _pictures(old, new):
     one, other = frames
     if len(one) != len(other) or one[0].shape != other[0].shape:
         return ["another size"]
-    off = max(np.abs(frame - known).max() for frame, known in zip(one, other, strict=True))
+    off = max(np.abs(frame - committed).max() for frame, committed in zip(one, other, strict=True))
     return [f"a pixel differs by {off} of 255"] if off > SHADE else []
 
 

@@ -174,9 +174,9 @@ def run_one(planned, notebook, stop, on_cell):
     values, before = planned.values[notebook.name], notebook.path.read_bytes()
     with tempfile.TemporaryDirectory(dir=planned.project.build / "staging") as staging:
         try:
-            known = notebook.parameters | values
+            in_force = notebook.parameters | values
             kernel = planned.kernel | {"ONESTEP_KEEP_KEY": planned.keep_key(notebook)}
-            done = execution.execute(notebook.path, values, known, staging, on_cell, stop, kernel)
+            done = execution.execute(notebook.path, values, in_force, staging, on_cell, stop, kernel)
         except execution.NotebookFailed as error:
             return RunResult(message=str(error))
         books = tables.ledgers(staging)

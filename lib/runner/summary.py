@@ -4,7 +4,7 @@ import sys
 
 from . import tables
 
-SHOWN = 6  # differences named for one notebook
+MOST = 6  # differences named for one notebook
 
 
 def outcome(planned, name, result):
@@ -40,17 +40,17 @@ def conclude(planned, results):
 
     wrong = failures(planned, results)
     books = {book["notebook"]: book for book in tables.ledgers(planned.project.outputs(planned.label)[1])}
-    shown = [
+    finished = [
         books[book.name] for book in planned.notebooks if planned.manifest.holds(book.name, planned.keys[book.name])
     ]
     lines = [("notebook", *HEAD)]
-    lines += [(book["notebook"][:2], *line) for book in shown for line in cells(book["rows"])]
+    lines += [(book["notebook"][:2], *line) for book in finished for line in cells(book["rows"])]
     print(plain_table(lines))
     for name, message in wrong.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     if planned.label == "default":
         tables.update(planned.project)
-    costs = [planned.manifest.entries[book["notebook"]] for book in shown]
+    costs = [planned.manifest.entries[book["notebook"]] for book in finished]
     seeds = {book.name[:2]: (book.parameters | planned.values[book.name]).get("seed") for book in planned.notebooks}
     state = f"{len(wrong)} of {len(planned.notebooks)} notebooks FAILED" if wrong else "as they should be"
     print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
@@ -70,8 +70,8 @@ def reproduction(results):
     for name, result in results.items():
         if result.differences:
             lines += [f"{name} differs from the results that were there, and is written anew:"]
-            lines += [f"  {each}" for each in result.differences[:SHOWN]]
-            lines += [f"  and {len(result.differences) - SHOWN} more"] * (len(result.differences) > SHOWN)
+            lines += [f"  {each}" for each in result.differences[:MOST]]
+            lines += [f"  and {len(result.differences) - MOST} more"] * (len(result.differences) > MOST)
     if same and len(same) == len(results):
         lines.append(f"reproduces the committed figures: all {len(same)} that ran")
     elif results:

@@ -86,17 +86,17 @@ def test_nothing_is_kept_between_calls():
     assert theory.random_features._traces.cache_info().currsize == 0
 
 
-def test_the_runner_s_share_is_told_where_it_is_on_record(tmp_path):
+def test_the_runner_s_share_is_stated_where_it_is_on_record(tmp_path):
     assert "is not on record" in bench_runner.text(tmp_path, 1)
     manifest = tmp_path / "build" / "manifest" / "default.json"
     manifest.parent.mkdir(parents=True)
     manifest.write_text(json.dumps({"a": {"seconds": 60.0}, "b": {"seconds": 30.0}, "c": {"seconds": 20.0}}))
-    told = bench_runner.text(tmp_path, 1)
-    assert "The 3 of the default set took 110 s" in told
-    assert "end after 60 s, with 92 % of the places taken" in told
+    page = bench_runner.text(tmp_path, 1)
+    assert "The 3 of the default set took 110 s" in page
+    assert "end after 60 s, with 92 % of the places taken" in page
 
 
-def test_the_allocation_tells_what_a_minute_buys():
+def test_the_allocation_states_what_a_minute_buys():
     name, *numbers = allocation.line("a", 50.0, 60.0, np.array([0.02, 0.04, 0.1]))
     assert numbers == ["50", "60", "3", "4 %", "10 %", "2.8 %", "240"]
     text = allocation.page([[name, *numbers]], [["a", "gain", "4 %", "60"]], np.array([0.02, 0.04, 0.1]))

@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md")}
 PAGES |= {f"docs/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
 CODE = re.compile(r"`([^`\n]+)`|^ {4}(\S.*)$", re.MULTILINE)
-SHOWN = sorted({(page, "".join(pair).split("  ")[0]) for page, text in PAGES.items() for pair in CODE.findall(text)})
-MAKE = [(page, line) for page, line in SHOWN if line.startswith("make ")]
-RUNNER = [(page, line) for page, line in SHOWN if re.search(r"python -m runner ", line)]
-OWN = [(page, line) for page, line in SHOWN if re.search(r"python -m onestep\b", line) and "…" not in line]
-SCRIPTS = [(page, line) for page, line in SHOWN if re.match(r"(\S*/)?python [^-]", line)]
+COMMANDS = sorted({(page, "".join(pair).split("  ")[0]) for page, text in PAGES.items() for pair in CODE.findall(text)})
+MAKE = [(page, line) for page, line in COMMANDS if line.startswith("make ")]
+RUNNER = [(page, line) for page, line in COMMANDS if re.search(r"python -m runner ", line)]
+OWN = [(page, line) for page, line in COMMANDS if re.search(r"python -m onestep\b", line) and "…" not in line]
+SCRIPTS = [(page, line) for page, line in COMMANDS if re.match(r"(\S*/)?python [^-]", line)]
 SMALL = {
     "n=1000, d=300, N=500": "n=100, d=30, N=50",
     "n=600, d=": "n=150, d=",

@@ -52,9 +52,9 @@ def numbers():
     return computed()
 
 
-def test_every_script_is_shown():
-    shown = set(re.findall(r"<!-- erratum (\w+):begin -->", TEXT))
-    assert shown == {path.stem for path in (ROOT / "docs/errata").glob("*.py")}
+def test_every_script_is_on_the_page():
+    quoted = set(re.findall(r"<!-- erratum (\w+):begin -->", TEXT))
+    assert quoted == {path.stem for path in (ROOT / "docs/errata").glob("*.py")}
 
 
 def test_each_number_on_the_page_is_the_library_s(numbers):
@@ -114,10 +114,10 @@ def test_forms_and_thresholds_lie_where_the_page_says(numbers):
 
 
 def test_the_missing_factor_has_the_values_on_the_page():
-    for ridge, shown in ((0.01, "1506 times"), (0.1, "25 times"), (0.3, "3.6 times"), (1.0, ".40 times")):
+    for ridge, quoted in ((0.01, "1506 times"), (0.1, "25 times"), (0.3, "3.6 times"), (1.0, ".40 times")):
         p = REFERENCE.replace(ridge=ridge)
         factor = p.phi / (p.psi * theory.traces(p).m1 ** 2)
         printed = theory.gains(p, 1, printed=True).test
         assert printed * factor == pytest.approx(theory.gains(p, 1).test)
-        assert shown in TEXT
-        assert 1 / factor == pytest.approx(float(shown.split()[0]), rel=0.01)
+        assert quoted in TEXT
+        assert 1 / factor == pytest.approx(float(quoted.split()[0]), rel=0.01)

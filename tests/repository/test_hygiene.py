@@ -62,7 +62,7 @@ def outputs(cells):
     return [output for cell in code(cells) for output in cell["outputs"]]
 
 
-def shown(output):
+def text_of(output):
     """The text of an output that readers see: of a picture with its text fallback, nothing."""
     data = output.get("data", {})
     parts = [output.get("text", "")]
@@ -99,9 +99,9 @@ def test_its_parameters_are_one_cell_of_commented_literals(path, cells):
 def test_its_outputs_are_clean(cells):
     for output in outputs(cells):
         assert output["output_type"] != "error", "a cell raised an error"
-        assert output.get("name") != "stderr", f"a cell wrote to stderr: {shown(output)[:200]}"
+        assert output.get("name") != "stderr", f"a cell wrote to stderr: {text_of(output)[:200]}"
         for what in ("object representation", "path", "timing", "rounding error of what vanishes"):
-            found = re.search(FORBIDDEN[what], shown(output))
+            found = re.search(FORBIDDEN[what], text_of(output))
             assert not found, f"{what} in an output: {found[0]}"
 
 
@@ -139,7 +139,7 @@ def test_its_ledger_says_what_it_shows(path, cells, book):
     assert any(row["control"] for row in book["rows"]), "no row is a negative control"
     stale = "is of another run than the notebook: commit both as `make figures` wrote them"
     assert book["parameters"] == json.loads(json.dumps(Notebook(path).parameters)), f"its ledger {stale}"
-    everything = "".join(map(shown, outputs(cells)))
+    everything = "".join(map(text_of, outputs(cells)))
     for row in book["rows"]:
         assert row["measured"] in everything, f"its ledger {stale}: {row['quantity']}"
 
@@ -231,10 +231,10 @@ def test_the_table_of_other_seeds_is_made_of_its_records():
     for name, found in kept.items():
         if found.get("ledger") != printed[name]:
             continue
-        known = {row["quantity"] for row in found["headlines"]}
+        recorded = {row["quantity"] for row in found["headlines"]}
         for row in LEDGERS[name]["rows"]:
             if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
-                assert row["quantity"] in known, f"{name} has a headline row that the ten roots do not know"
+                assert row["quantity"] in recorded, f"{name} has a headline row that the record of ten roots lacks"
 
 
 def test_the_precise_table_is_made_of_its_records():

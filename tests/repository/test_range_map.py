@@ -33,7 +33,7 @@ def test_the_law_holds_on_the_odd_problems(loss, constant):
     assert 0.8 < rms < 1.3
 
 
-def test_where_no_error_is_stated_it_is_not_known():
+def test_no_error_is_stated_outside_the_calibrated_range():
     def found(rows, loss="test"):
         _, error, noise, _ = range_map.deviations(rows, loss)
         return range_map.law(error, noise, 1.0)

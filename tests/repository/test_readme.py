@@ -40,8 +40,8 @@ def test_the_four_claims_hold_in_the_lines_that_show_them(capsys):
     printed = capsys.readouterr().out
     assert "np." not in printed  # plain numbers
     norms, losses, stairs, errors = numbers(printed)
-    shown = numbers(re.search(r"```text\n(.*?)```", README, re.DOTALL)[1])
-    assert np.concatenate(shown) == pytest.approx(np.concatenate([norms, losses, stairs, errors]), abs=0.002)
+    quoted = numbers(re.search(r"```text\n(.*?)```", README, re.DOTALL)[1])
+    assert np.concatenate(quoted) == pytest.approx(np.concatenate([norms, losses, stairs, errors]), abs=0.002)
     assert norms[1] < 0.3 * norms[0]  # F less F_1, and F less F_0, over √n
     assert max(losses) < 1.06 * min(losses)  # the network, F_1, and F_1 with Gaussian features
     assert stairs[0] > stairs[1] > stairs[2]

@@ -41,7 +41,7 @@ def forbidden(path, root=LIBRARY):
 
 
 @pytest.mark.parametrize("path", sorted((LIBRARY / "onestep").rglob("*.py")), ids=lambda path: str(path.name))
-def test_no_import_leads_from_one_wing_to_the_other(path):
+def test_theory_and_simulation_do_not_import_each_other(path):
     if path not in MEETING:
         assert not forbidden(path)
 
@@ -77,7 +77,7 @@ def modules(package, wing):
     return {path.stem for path in (LIBRARY / package / wing).glob("*.py")}
 
 
-def test_twins_bear_one_name():
+def test_modules_of_theory_and_simulation_have_equal_names():
     theory, simulate = (modules("onestep", wing) for wing in ("theory", "simulate"))
     measured_alone = {"averages", "data", "checkpoint", "network", "replicates", "svd", "control_variates"}
     predicted_alone = {"bulks", "quadrature"}
@@ -86,7 +86,7 @@ def test_twins_bear_one_name():
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_each_package_maps_its_rooms(package):
+def test_each_package_lists_its_modules(package):
     folder = LIBRARY / package
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
     rooms = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}

@@ -88,10 +88,14 @@ class Sample:
         return {path.relative_to(self.path).as_posix(): path.read_bytes() for path in files}
 
 
-def execute_here(source, parameters, known, figures, on_cell, stop, settings):
+def execute_here(source, parameters, in_force, figures, on_cell, stop, settings):
     """What `execution.execute` does, in this process."""
     notebook, names = nbformat.read(source, as_version=4), {}
-    environment = {"ONESTEP_FIGURES": str(figures), "ONESTEP_LEDGER_ONLY": "1", "ONESTEP_PARAMETERS": json.dumps(known)}
+    environment = {
+        "ONESTEP_FIGURES": str(figures),
+        "ONESTEP_LEDGER_ONLY": "1",
+        "ONESTEP_PARAMETERS": json.dumps(in_force),
+    }
     with ONE_AT_A_TIME, patch.dict(os.environ, environment | settings):
         for number, cell in enumerate(notebook.cells[1:], 1):
             try:

@@ -50,7 +50,7 @@ def test_blocks_hold_verdicts_on_marked_numbers_and_scripts():
 
 
 @pytest.mark.parametrize("text", ["<!-- row 13 stair 9 --> 1 | 2 |", "![old](../figures/99_gone.png)"])
-def test_what_is_gone_is_told_and_stays(text, capsys):
+def test_missing_sources_are_reported_and_the_text_stays(text, capsys):
     assert documents.filled(ROOT, text, SAMPLE) == text
     assert "warning: docs: no " in capsys.readouterr().err
 

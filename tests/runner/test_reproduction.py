@@ -100,25 +100,25 @@ def stream(text):
     return [{"output_type": "stream", "name": "stdout", "text": [text]}]
 
 
-def shown(level):
+def drawn(level):
     data = {"image/png": b64encode(png(stroke(level))).decode(), "text/plain": "a line"}
     return [{"output_type": "display_data", "data": data, "metadata": {}}]
 
 
 def test_a_notebook_keeps_the_outputs_that_agree():
-    old = notebook(a=("one", stream("gain 0.5")), b=("two", stream("loss 0.25")), c=("draw", shown(140)))
-    last_digits = {"a": ("one", stream("gain 0.5000001")), "c": ("draw", shown(150))}
+    old = notebook(a=("one", stream("gain 0.5")), b=("two", stream("loss 0.25")), c=("draw", drawn(140)))
+    last_digits = {"a": ("one", stream("gain 0.5000001")), "c": ("draw", drawn(150))}
     assert settle("a.ipynb", old, notebook(b=("two", stream("loss 0.25")), **last_digits)) != (old, [])
     new = notebook(a=last_digits["a"], b=("two", stream("loss 0.25")), c=last_digits["c"])
     assert settle("a.ipynb", old, new) == (old, [])
     new = notebook(a=last_digits["a"], b=("two", stream("loss 0.75")), c=last_digits["c"])
     kept, differences = settle("a.ipynb", old, new)
     assert differences == ["cell b: 0.75 where 0.25 was found before"]
-    assert kept == notebook(a=("one", stream("gain 0.5")), b=("two", stream("loss 0.75")), c=("draw", shown(140)))
+    assert kept == notebook(a=("one", stream("gain 0.5")), b=("two", stream("loss 0.75")), c=("draw", drawn(140)))
 
 
 def test_another_picture_in_a_notebook_is_named():
-    assert settle("a.ipynb", notebook(c=("d", shown(9))), notebook(c=("d", shown(99))))[1] == [
+    assert settle("a.ipynb", notebook(c=("d", drawn(9))), notebook(c=("d", drawn(99))))[1] == [
         "cell c: another picture"
     ]
 

@@ -201,7 +201,7 @@ def test_a_notebook_that_concludes_nothing_does_not_pass(project, capsys):
     assert not (project / "figures").exists() or not list((project / "figures").glob("07*"))
 
 
-def test_other_roots_are_run_and_their_failures_told_row_by_row(project, capsys):
+def test_other_roots_are_run_and_their_failures_reported_row_by_row(project, capsys):
     project.write("07", "n = 3 if seed == 102 else n; 1 / (seed - 103)")
     project.write("08")
     project.run_here("08")
@@ -311,7 +311,7 @@ def test_a_second_run_waits_for_the_first(project, capsys):
     assert (project / "figures/07_sample.json").exists()
 
 
-def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
+def test_a_large_run_states_its_cost_and_keeps_replicates(project, capsys):
     extra = "from onestep import Problem, simulate; simulate.losses(Problem(n, 6, 4), 1.0, trials=3, seed=seed)"
     project.write("07", extra)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n[minutes.large]\n07_sample = 8\n")
@@ -329,7 +329,7 @@ def test_a_large_run_tells_its_cost_and_keeps_replicates(project, capsys):
     assert len(sorted((project / "build/replicates").iterdir())) == 6
 
 
-def test_the_precise_table_tells_what_large_runs_found_and_what_changed_since(project):
+def test_the_precise_table_states_what_large_runs_found_and_what_changed_since(project):
     for number in ("07", "08"):
         project.write(number)
     (project / "notebooks/presets.toml").write_text("[large.07_sample]\nn = 30\n")
@@ -355,15 +355,15 @@ def test_a_terminal_shows_one_line_with_the_time_left(project):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     with subprocess.Popen(command, env=environment, stderr=terminal, stdout=subprocess.DEVNULL) as process:
         assert process.wait(120) == 0
-    shown = os.read(own, 1 << 16).decode()
+    screen = os.read(own, 1 << 16).decode()
     os.close(terminal)
     os.close(own)
-    assert re.search(r" 0 %\|.*\| 00:00, about \? left", shown)
-    assert re.search(r" [1-9]\d %\|.*\| \d\d:\d\d, about \d\d:\d\d left", shown)
-    assert "\n" not in shown
+    assert re.search(r" 0 %\|.*\| 00:00, about \? left", screen)
+    assert re.search(r" [1-9]\d %\|.*\| \d\d:\d\d, about \d\d:\d\d left", screen)
+    assert "\n" not in screen
 
 
-def test_an_earlier_run_or_the_budget_tells_how_long_the_next_takes(project, capsys, monkeypatch):
+def test_an_earlier_run_or_the_budget_states_how_long_the_next_takes(project, capsys, monkeypatch):
     monkeypatch.setattr("runner.execution.execute", never)
     project.write()
     assert "about" not in announcement(project, capsys, None)

@@ -13,28 +13,28 @@ def sgd(now):
 
 
 def test_inputs_have_the_covariance_and_labels_the_teacher():
-    seen = []
+    draws = []
     simulate.covariance.first_stair(
-        P, SPECTRUM, [lambda now: seen.append(now) or sgd(now)], trials=12, redraws=4, jobs=1
+        P, SPECTRUM, [lambda now: draws.append(now) or sgd(now)], trials=12, redraws=4, jobs=1
     )
-    ratio = np.mean([np.mean(now.X**2, axis=0) for now in seen], axis=0) / SPECTRUM
-    assert len(seen) == 48 and np.abs(ratio - 1).max() < 0.1
-    for now in seen[:4]:
+    ratio = np.mean([np.mean(now.X**2, axis=0) for now in draws], axis=0) / SPECTRUM
+    assert len(draws) == 48 and np.abs(ratio - 1).max() < 0.1
+    for now in draws[:4]:
         assert np.sum(SPECTRUM * now.beta_star**2) == pytest.approx(1)
         assert np.std(now.y - P.target(now.X @ now.beta_star)) == pytest.approx(P.noise, rel=0.3)
 
 
 def test_first_sample_and_readout_are_the_problem_s():
-    p, seen = P.replace(step_samples=50, readout=[1.0, -1.0]), []
-    simulate.covariance.first_stair(p, SPECTRUM, [lambda now: seen.append(now) or sgd(now)], trials=1, jobs=1)
-    assert seen[0].X.shape == (50, p.d)
-    np.testing.assert_allclose(np.abs(seen[0].a), p.N**-0.5)
+    p, draws = P.replace(step_samples=50, readout=[1.0, -1.0]), []
+    simulate.covariance.first_stair(p, SPECTRUM, [lambda now: draws.append(now) or sgd(now)], trials=1, jobs=1)
+    assert draws[0].X.shape == (50, p.d)
+    np.testing.assert_allclose(np.abs(draws[0].a), p.N**-0.5)
 
 
 def test_a_flat_spectrum_is_the_first_plateau():
     run = simulate.covariance.first_stair(P, np.ones(36), [sgd], trials=60, seed=3, redraws=4)
-    known = simulate.plateaus(P, [0, 1], trials=60, seed=4, redraws=4)
-    for one, other in ((run.train, known.train), (run.test, known.test)):
+    isotropic = simulate.plateaus(P, [0, 1], trials=60, seed=4, redraws=4)
+    for one, other in ((run.train, isotropic.train), (run.test, isotropic.test)):
         spread = np.hypot(one.std(0), other.std(0)) / np.sqrt(59)
         assert np.all(np.abs(one.mean(0) - other.mean(0)) < 5 * spread)
     assert run.cosine.mean() == pytest.approx(P.rho, abs=0.03)
@@ -77,8 +77,9 @@ def test_gain_of_an_own_covariance():
         redraws=4,
     )
     drop = run.test[:, 0] - run.test[:, 1]
-    told = theory.covariance.first_gain(p, SPECTRUM, theory.covariance.sample_covariance(p, SPECTRUM, damping)).test
-    assert abs(drop.mean() - told) < 0.04 * told + 4 * drop.std() / np.sqrt(60)
+    moments = theory.covariance.sample_covariance(p, SPECTRUM, damping)
+    predicted = theory.covariance.first_gain(p, SPECTRUM, moments).test
+    assert abs(drop.mean() - predicted) < 0.04 * predicted + 4 * drop.std() / np.sqrt(60)
 
 
 @pytest.mark.parametrize("spectrum", [np.ones(3), np.zeros(36), -np.ones(36), np.full(36, np.inf)])

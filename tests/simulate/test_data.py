@@ -77,7 +77,7 @@ def test_a_teacher_labels_own_rows():
     np.testing.assert_allclose(now.y2, P.target(now.X2 @ now.beta_star))
 
 
-def test_departures_of_gaussian_rows_vanish_and_others_are_seen():
+def test_departures_of_gaussian_rows_vanish_and_others_are_detected():
     rng = np.random.default_rng(7)
     Z = rng.standard_normal((4000, 40))
     none = departures(Z)
@@ -138,7 +138,7 @@ def test_losses_warn_with_numbers():
         simulate.losses(P, 1.0, trials=1, data=data, test_size=9)
 
 
-def test_rows_that_are_white_already_are_not_told_to_be_whitened():
+def test_whitening_is_not_advised_for_rows_that_are_white():
     rng = np.random.default_rng(0)
     data = Rows(prepared(rng.standard_normal((200, 20)) * np.linspace(0.5, 2.0, 20), "whiten"))
     with pytest.warns(
@@ -203,7 +203,7 @@ def test_bad_input_is_named(call, message):
         call()
 
 
-def test_whitened_components_do_not_hang_on_signs_that_are_left_to_chance(monkeypatch):
+def test_whitened_components_do_not_depend_on_arbitrary_signs(monkeypatch):
     X = np.random.default_rng(5).standard_normal((60, 4)) @ np.diag([1.0, 2.0, 3.0, 4.0])
     first, usual = whitened(X[:30], X[30:], keep=3), np.linalg.eigh
 

@@ -89,8 +89,8 @@ def test_equal_seeds_give_equal_features_whatever_the_noise():
 
 def test_control_variates_have_mean_zero_and_explain_the_test_error():
     run = simulate.random_features.path(NARROW, [0.05], trials=600, seed=10, redraws=3)
-    known = estimates.mean(run.variates)
-    assert np.all(np.abs(known.value) < 4.5 * known.se)
+    variates = estimates.mean(run.variates)
+    assert np.all(np.abs(variates.value) < 4.5 * variates.se)
     assert estimates.controlled(run.test, run.variates).se[0] < 0.95 * estimates.mean(run.test).se[0]
 
 

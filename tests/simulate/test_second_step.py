@@ -48,18 +48,18 @@ def test_outliers_lie_where_predicted():
     p, eta1, eta2 = P.scaled(480), 20.0, 40.0
     run = second_step.outliers(p, eta1, eta2, count=2, trials=16, seed=5)
     for b, batch in enumerate(theory.second_step.BATCHES):
-        told = theory.second_step.outliers(p, eta1, eta2, batch=batch)
-        ratio = run.value[:, b] / told.value
+        predicted = theory.second_step.outliers(p, eta1, eta2, batch=batch)
+        ratio = run.value[:, b] / predicted.value
         assert np.all(np.abs(ratio.mean(0) - 1) < 0.06 + 4 * ratio.std(0) / np.sqrt(16))
-        assert run.ahead[:, b, 0].mean() == pytest.approx(told.ahead[0], abs=0.03)
+        assert run.ahead[:, b, 0].mean() == pytest.approx(predicted.ahead[0], abs=0.03)
 
 
 def test_first_stairs_are_those_of_the_span():
     p = P.scaled(400)
     run = second_step.first_stairs(p, 1.0, 1.0, trials=40, seed=6)
     train = run.train
-    told = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch=batch) for batch in theory.second_step.BATCHES)]
-    ratio = (train[:, :1] - train[:, 1:]) / (theory.gains(p, 1).train / p.rho**2 * np.array(told))
+    predicted = [p.rho**2, *(theory.second_step.span(p, 1.0, 1.0, batch=batch) for batch in theory.second_step.BATCHES)]
+    ratio = (train[:, :1] - train[:, 1:]) / (theory.gains(p, 1).train / p.rho**2 * np.array(predicted))
     assert np.all(np.abs(ratio.mean(0) - 1) < 0.03 + 4 * ratio.std(0) / np.sqrt(40))
     assert len(run.variates) == 40
     change = train[:, 1] - train[:, 3]

@@ -41,8 +41,8 @@ def test_control_variates_have_mean_zero(layer, output, readout):
         simulate.spectra.features(p, [3.0], 1, order=1, trials=250, seed=3),
         simulate.spectra.gradients(p, trials=250, seed=4),
     ):
-        known = estimates.mean(run.variates)
-        assert np.all(np.abs(known.value) < 4.5 * known.se + 1e-12)
+        variates = estimates.mean(run.variates)
+        assert np.all(np.abs(variates.value) < 4.5 * variates.se + 1e-12)
 
 
 def test_control_variates_explain_most_of_a_spike():
@@ -51,5 +51,5 @@ def test_control_variates_explain_most_of_a_spike():
         simulate.spectra.weights(p, [8.0], trials=120, seed=5),
         simulate.spectra.features(p, [8.0], 1, order=0, trials=120, seed=5),
     )
-    for samples, known in ((weights.first, weights.variates), (features.values, features.variates)):
-        assert np.max(estimates.controlled(samples, known).se) < 0.5 * np.max(estimates.mean(samples).se)
+    for samples, variates in ((weights.first, weights.variates), (features.values, features.variates)):
+        assert np.max(estimates.controlled(samples, variates).se) < 0.5 * np.max(estimates.mean(samples).se)

@@ -56,7 +56,7 @@ def test_moments_of_z_are_variates_of_mean_zero_and_explain_the_stairs(output):
     assert estimates.controlled(stair, more.variates).se < 0.9 * estimates.controlled(stair, more.variates[:, :7]).se
 
 
-def test_a_spike_being_born_has_the_strength_of_its_threshold():
+def test_a_spike_at_its_threshold_has_the_predicted_strength():
     got = simulate.plateaus(P.replace(activation="tilted_sin"), [1.5], trials=1, seed=6)
     p = P.replace(activation="tilted_sin")
     now = simulate.draw(p, simulate.key(6, 0))
@@ -108,8 +108,8 @@ def test_redraws_average_replicates_that_share_the_first_layer_and_the_second_in
         losses.append([simulate.ridge(F, now.y2, P.ridge)[1] for F in (F0, F1)])
         assert np.linalg.norm(now.beta_star) == pytest.approx(1)
     np.testing.assert_allclose(got.train[0], np.mean(losses, axis=0), rtol=1e-8)
-    known = [simulate.control_variates.variates(P, now, now.y2[:, None]) for now in draws]
-    np.testing.assert_allclose(got.variates[0], np.mean(known, axis=0))
+    variates = [simulate.control_variates.variates(P, now, now.y2[:, None]) for now in draws]
+    np.testing.assert_allclose(got.variates[0], np.mean(variates, axis=0))
 
 
 def test_redraws_keep_the_law_of_the_readout_and_the_size_of_the_first_sample():

@@ -100,8 +100,8 @@ def test_every_link_leads_somewhere(found):
                 continue
             path = Path(unquote(parts.path))
             target = path.relative_to(SITE).as_posix() if path.is_relative_to(SITE) and path.is_file() else None
-            known = target and (not anchor or target not in PAGES or anchor_of(found, target, unquote(anchor)))
-            if not known:
+            reachable = target and (not anchor or target not in PAGES or anchor_of(found, target, unquote(anchor)))
+            if not reachable:
                 dead.add(f"{page}: {link}")
     assert not dead, "\n".join(sorted(dead))
 

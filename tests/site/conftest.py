@@ -49,11 +49,11 @@ def project(tmp_path):
         (tmp_path / folder).mkdir(parents=True)
     for number in ("03", "07"):
         name, picture = f"{number}_sample", f"{number}_drop"
-        shown = display(image_png=base64.b64encode(PIXEL).decode(), text_plain=f"{FINDING[:-1]} ({number}).")
+        figure = display(image_png=base64.b64encode(PIXEL).decode(), text_plain=f"{FINDING[:-1]} ({number}).")
         cells = [
             cell("markdown", "title", f"# {number} · Sample\n\n{MENTIONS}"),
             cell("code", "sum", "print(1)", stream("1\n"), display(text_markdown=TABLE, text_plain="a b")),
-            cell("code", "draw", "draw()", shown),
+            cell("code", "draw", "draw()", figure),
             cell("code", "empty", ""),
         ]
         (tmp_path / f"notebooks/{name}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")

@@ -63,7 +63,7 @@ def problems(count, seed=20):
         yield explorer.problem(setting)
 
 
-def shown(browser, wanted, spoil="() => {}"):
+def computed(browser, wanted, spoil="() => {}"):
     """What the page computes for these problems; `spoil` changes each setting first."""
     plain = [
         {"n": float(p.n), "d": float(p.d), "N": float(p.N), "ridge": p.ridge, "noise": p.noise}
@@ -102,10 +102,10 @@ def gaps(p, found):
         "best step": gap(found["best"]["test"], least(p, found["reach"])),
     }
     c = p.student.coefficients(STAIRS)
-    known = next((k - 1 for k in range(1, STAIRS + 1) if c[k] == 0), STAIRS)
-    gains = [theory.gains(p, k, growing_rows=True) for k in range(1, known + 1)]
-    off["stairs"] = gap([row[2:] for row in found["stairs"][:known]], [levels - [g.train, g.test] for g in gains])
-    if known > 1:
+    stairs = next((k - 1 for k in range(1, STAIRS + 1) if c[k] == 0), STAIRS)
+    gains = [theory.gains(p, k, growing_rows=True) for k in range(1, stairs + 1)]
+    off["stairs"] = gap([row[2:] for row in found["stairs"][:stairs]], [levels - [g.train, g.test] for g in gains])
+    if stairs > 1:
         below = theory.boundary(p, 2, growing_rows=True)
         off["boundary"] = gap(found["boundary"], levels - [below.train, below.test])
     births = np.array(theory.staircase.thresholds(STAIRS + 1))
@@ -114,10 +114,10 @@ def gaps(p, found):
         steps = [power(p, x) for x in SHARES * found["end"]]
         values = theory.spectra.feature_spikes(p, steps, STAIRS).value
         off["spikes"] = max(
-            gap(seen["values"], row[np.isfinite(row)]) for seen, row in zip(found["spikes"], values, strict=True)
+            gap(spike["values"], row[np.isfinite(row)]) for spike, row in zip(found["spikes"], values, strict=True)
         )
         edges = [theory.spectra.features(p, step).edge for step in steps]
-        off["edge"] = gap([seen["edge"] for seen in found["spikes"]], edges)
+        off["edge"] = gap([spike["edge"] for spike in found["spikes"]], edges)
     return off
 
 
@@ -140,7 +140,7 @@ def test_the_page_computes_what_the_library_computes(browser):
     assert sum(p.N <= EXACT for p in wanted) > 50
     assert {p.activation for p in wanted} == set(explorer.ACTIVATIONS)
     worst = {}
-    for p, found in zip(wanted, shown(browser, wanted), strict=True):
+    for p, found in zip(wanted, computed(browser, wanted), strict=True):
         for kind, off in gaps(p, found).items():
             if not off <= worst.get(kind, (0.0,))[0]:
                 worst[kind] = off, p
@@ -148,7 +148,7 @@ def test_the_page_computes_what_the_library_computes(browser):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "seen"),
+    ("spoil", "spoiled"),
     [
         ("activation.coefficients[1]", {"growth", "losses", "drops", "stairs", "spikes", "best step"}),
         ("teacher[1]", {"untrained", "growth", "losses", "drops", "stairs", "spikes", "best step"}),
@@ -157,17 +157,17 @@ def test_the_page_computes_what_the_library_computes(browser):
         ("ridge", {"untrained", "losses", "drops", "stairs"}),
     ],
 )
-def test_a_hundredth_off_is_noticed(browser, spoil, seen):
+def test_a_hundredth_off_is_noticed(browser, spoil, spoiled):
     wanted = [p for p in problems(40, seed=21) if p.N <= EXACT and p.teacher[1] > 0.5][:3]
-    for p, found in zip(wanted, shown(browser, wanted, f"(setting) => {{ setting.{spoil} *= 1.01 }}"), strict=True):
+    for p, found in zip(wanted, computed(browser, wanted, f"(setting) => {{ setting.{spoil} *= 1.01 }}"), strict=True):
         off = gaps(p, found)
-        assert all(off[kind] > 10 * CLOSE for kind in seen), off
+        assert all(off[kind] > 10 * CLOSE for kind in spoiled), off
 
 
 def test_spikes_far_beyond_the_library_are_their_limits(browser):
     p = Problem(10**40, 10**39, 2 * 10**39, 0.1, "tilted_sin", (0, 1, 0.4, 0.2))
     s, c = power(p, 0.3) * p.student.linear * (p.D / p.N) ** 0.5, p.student.coefficients(2)
-    found = shown(browser, [p])[0]
+    found = computed(browser, [p])[0]
     at = found["end"] * SHARES[2]
     s = power(p, at) * p.student.linear * (p.D / p.N) ** 0.5
     second = abs(c[2]) * s**2 * p.N**0.5 * (3 * (2 + (1 + theory.growth_ratio(p)) ** 2)) ** 0.5
@@ -195,7 +195,7 @@ def test_suggestions_show_the_librarys_numbers(browser, name):
     assert float(table["best linear predictor"][1]) == pytest.approx(theory.best_linear(p), rel=6e-4)
 
 
-def test_every_control_has_a_name_and_changes_what_is_shown(browser):
+def test_every_control_has_a_name_and_changes_the_page(browser):
     fields = browser.run(
         "[...document.querySelectorAll('#explorer select, #explorer input')]"
         ".map((field) => field.labels[0]?.innerText || field.ariaLabel)"

@@ -41,7 +41,7 @@ def test_the_page_offers_each_suggestion():
     assert [name for name in explorer.SUGGESTIONS if f'data-try="{name}"' not in text] == []
 
 
-def test_what_is_known_is_not_computed_again(tmp_path, monkeypatch):
+def test_cached_values_are_not_computed_again(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(explorer, "CACHE", tmp_path / "build/explorer.json")
     monkeypatch.setattr(explorer, "every_step", lambda setting: made.append(setting) or {})

@@ -41,10 +41,10 @@ def test_the_largest_value_of_sampled_rows_is_that_of_random_matrices(d, N, n):
 def test_rows_that_nothing_moves_are_marchenko_pastur(d, N):
     mix = np.zeros((4, N))
     mix[0] = 1
-    law, known = SampledRows(mix, np.linspace(-1, 1, 50), 0.7, d), theory.spectra.weights(Problem(10, d, N))
+    law, weights = SampledRows(mix, np.linspace(-1, 1, 50), 0.7, d), theory.spectra.weights(Problem(10, d, N))
     assert law.edge == pytest.approx(1 + sqrt(N / d), rel=1e-9)
-    assert known.edge == pytest.approx(law.edge, rel=1e-9)
-    assert known.largest == pytest.approx(law.largest, rel=1e-6)
+    assert weights.edge == pytest.approx(law.edge, rel=1e-9)
+    assert weights.largest == pytest.approx(law.largest, rel=1e-6)
 
 
 def test_noise_of_constant_residuals_is_noise_of_a_wishart_covariance():

@@ -22,13 +22,13 @@ def test_a_flat_spectrum_gives_the_isotropic_theory(p):
     linear, rest = p.target.linear**2, theory.best_linear(p)
     J, dJ = (linear * t.T + rest) / t.nu, linear * t.dT / t.nu - (linear * t.T + rest) / t.nu**2
     limit = theory.Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
-    for found, known in (
+    for found, expected in (
         (covariance.untrained(p, flat), limit),
         (theory.untrained_limit(p), limit),
         (covariance.first_gain(p, flat), theory.gains(p, 1)),
     ):
-        assert found.train == pytest.approx(known.train, rel=1e-11)
-        assert found.test == pytest.approx(known.test, rel=1e-11)
+        assert found.train == pytest.approx(expected.train, rel=1e-11)
+        assert found.test == pytest.approx(expected.test, rel=1e-11)
 
 
 @pytest.mark.parametrize("function", [covariance.untrained, covariance.first_gain])
@@ -97,17 +97,17 @@ def test_signal_and_noise_of_the_own_covariance_are_those_of_ridge_regression(de
         return np.linalg.solve(X.T @ X / p.n + delta * np.eye(p.d), X.T @ y / p.n)
 
     s, k, v = drawn(ridge)
-    told = covariance.sample_covariance(p, s, delta)
-    assert np.mean(k / told.signal) == pytest.approx(1, abs=0.04)
-    assert np.mean(v / told.noise) == pytest.approx(1, abs=0.05)
+    predicted = covariance.sample_covariance(p, s, delta)
+    assert np.mean(k / predicted.signal) == pytest.approx(1, abs=0.04)
+    assert np.mean(v / predicted.noise) == pytest.approx(1, abs=0.05)
 
 
 def test_signal_and_noise_of_a_known_covariance():
     p = P.scaled(600)
     s, k, v = drawn(lambda X, y, s: X.T @ y / p.n / (s + 0.5))
-    told = covariance.population(p, s, 1 / (s + 0.5))
-    assert np.mean(k / told.signal) == pytest.approx(1, abs=0.04)
-    assert np.mean(v / told.noise) == pytest.approx(1, abs=0.06)
+    predicted = covariance.population(p, s, 1 / (s + 0.5))
+    assert np.mean(k / predicted.signal) == pytest.approx(1, abs=0.04)
+    assert np.mean(v / predicted.noise) == pytest.approx(1, abs=0.06)
 
 
 def test_without_a_preconditioner_it_is_the_gradient_step():
@@ -136,10 +136,10 @@ def test_the_best_damping_of_the_own_covariance_is_that_of_ridge_regression(p, w
 
 def test_the_own_covariance_beats_the_known_one_and_adam_depends_on_the_basis():
     damping = covariance.best_damping(P)
-    known = gains(covariance.population(P, SPECTRUM, 1 / (SPECTRUM + damping.population)))
-    assert np.all(gains(covariance.sample_covariance(P, SPECTRUM, damping.sample)) > known)
+    expected = gains(covariance.population(P, SPECTRUM, 1 / (SPECTRUM + damping.population)))
+    assert np.all(gains(covariance.sample_covariance(P, SPECTRUM, damping.sample)) > expected)
     ahead, astray = gains(covariance.signs(P, SPECTRUM)), gains(covariance.signs(P, SPECTRUM, basis="random"))
-    assert np.all(astray < gains(None)) and np.all(gains(None) < ahead) and np.all(ahead < known)
+    assert np.all(astray < gains(None)) and np.all(gains(None) < ahead) and np.all(ahead < expected)
 
 
 def test_signs_of_a_flat_spectrum_do_not_depend_on_the_basis():

@@ -47,9 +47,9 @@ def test_map_against_an_explicit_first_batch(one_batch):
     now, new = f.solution(state), f.solution(theory.fixed_point.update(f, state, 1.0))
     g = f.pz / (1 + now.kappa)
     traces = [np.einsum("ixjy,yx->ij", inverse, part) / p.d for part in parts]
-    seen = sum(w * np.einsum("ui,ij,uj->u", c, t, c) for w, t in zip(units.mix, traces, strict=True))
+    total = sum(w * np.einsum("ui,ij,uj->u", c, t, c) for w, t in zip(units.mix, traces, strict=True))
     for w, t in zip(units.mix, traces, strict=True):  # each of the four terms matters at this accuracy
-        share = np.abs(w * np.einsum("ui,ij,uj->u", c, t, c)).max() / seen.max()
+        share = np.abs(w * np.einsum("ui,ij,uj->u", c, t, c)).max() / total.max()
         assert share > 0.03
     gamma = (rows.T * g) @ rows
     T = np.linalg.inv(gamma) - np.linalg.solve(gamma, np.linalg.solve(gamma, traces[0]).T).T
@@ -58,10 +58,10 @@ def test_map_against_an_explicit_first_batch(one_batch):
         other = left_over(f, now.q, g, k)
         more = np.einsum("uz,zy,uy->u", f.m[k], other, f.m[k])
         if k < 3:
-            assert more.max() > 0.01 * seen.max()
-        seen = seen + more
+            assert more.max() > 0.01 * total.max()
+        total = total + more
         load = load + f.dimensions[k] * (1 - np.diag(other) / g) / g
-    np.testing.assert_allclose(1 / new.q, p.ridge + f.noise @ g + seen, rtol=0.006)
+    np.testing.assert_allclose(1 / new.q, p.ridge + f.noise @ g + total, rtol=0.006)
     np.testing.assert_allclose(new.kappa, load / p.n, rtol=0.006)
 
 
@@ -97,7 +97,7 @@ def test_test_error_is_the_derivative_of_the_training_loss(output):
     family = theory.fixed_point.family(p, order=12)
     f = family.features(eta)
     x, _ = family.solve(f, eta)
-    sway, h = (1 + f.solution(x).kappa) ** 2, 1e-5
+    direction, h = (1 + f.solution(x).kappa) ** 2, 1e-5
 
     def at(omega):
         y = x
@@ -105,7 +105,7 @@ def test_test_error_is_the_derivative_of_the_training_loss(output):
             y = (y + theory.fixed_point.update(f, y, omega)) / 2
         return theory.fixed_point.training_loss(f, y, omega)
 
-    slope = (at(1 + h * sway) - at(1 - h * sway)) / (2 * h)
+    slope = (at(1 + h * direction) - at(1 - h * direction)) / (2 * h)
     assert theory.fixed_point.losses_at(f, x)[1] == pytest.approx(slope, rel=1e-6)
 
 
@@ -125,11 +125,10 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     if output == "full":
         side = -ends[0] * ends[1] / away
         vectors.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
-    known = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
-    monkeypatch.setattr(theory.fixed_point.equations, "directions", lambda *_: known)
-    monkeypatch.setattr(
-        theory.fixed_point.equations, "saturation", lambda f, at, share, shown: np.eye(Z)
-    )  # has a test of its own
+    given = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
+    monkeypatch.setattr(theory.fixed_point.equations, "directions", lambda *_: given)
+    # `saturation` has a test of its own
+    monkeypatch.setattr(theory.fixed_point.equations, "saturation", lambda f, at, share, Xi: np.eye(Z))
 
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength = np.sqrt(p.N * share)
@@ -148,9 +147,9 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * shares[k]) @ (f.m[k] * root) for k in (2, 3))
     columns = np.zeros(((dims + 1) * Z, share.size))  # channels: β̂ and 1, three directions, (ζᵀx)² - 1
     columns[:Z] = (f.m[0] * root).T * strength
-    bent = (f.m[2] * root).T * strength
-    columns[-Z:] = bent * ((units.plane[1, 1] - 1) / d)
-    columns[Z:-Z] = np.kron(vectors[0][1:, None], bent * z[:, None] * np.sqrt(2) / d / away * units.plane[0, 1])
+    quadratic = (f.m[2] * root).T * strength
+    columns[-Z:] = quadratic * ((units.plane[1, 1] - 1) / d)
+    columns[Z:-Z] = np.kron(vectors[0][1:, None], quadratic * z[:, None] * np.sqrt(2) / d / away * units.plane[0, 1])
     if output == "full":
         start = bend.T * (strength * units.overlap)
         columns[Z:-Z] += np.kron(vectors[1][1:, None], start)
@@ -159,13 +158,13 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     whole = np.block([[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]])
     metric = np.eye(share.size)
     if output == "full":
-        metric -= start.T @ known.generic @ start  # in q already
+        metric -= start.T @ given.generic @ start  # in q already
     expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])
     assert theory.fixed_point.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
 
 
-def test_what_other_directions_show_counts_once():
+def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     """The direction Σβ̂ with all that varies in it, solved as it stands, against the correction of what lacks a part."""
     p = P2.replace(activation=(0.0, 1.0, 0.4), d=40)
     f = theory.fixed_point.family(p, order=8).features(15.0)
@@ -176,15 +175,15 @@ def test_what_other_directions_show_counts_once():
     c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
     varied = np.zeros((c.shape[1],) * 2)
     for j in range(f.units.readouts):
-        alike = np.arange(j, c.shape[0], f.units.readouts)
-        off = c[alike] - np.average(c[alike], axis=0, weights=weight[alike])
-        varied += (off.T * weight[alike]) @ off
+        same_readout = np.arange(j, c.shape[0], f.units.readouts)
+        off = c[same_readout] - np.average(c[same_readout], axis=0, weights=weight[same_readout])
+        varied += (off.T * weight[same_readout]) @ off
     link = (rows @ (c.T * weight) @ c) @ rows.T  # of the constant at the nodes to that direction
     alone = np.eye(link.shape[0]) + 0.7 * link  # the direction's own, without what varies
-    shown = link @ np.linalg.solve(alone, link)
+    Xi = link @ np.linalg.solve(alone, link)
     expected = link @ np.linalg.solve(alone + rows @ varied @ rows.T, link)
-    assert np.abs(expected - shown).max() > 0.01 * np.abs(shown).max()
-    found = theory.fixed_point.saturation(f, at, share, shown) @ shown
+    assert np.abs(expected - Xi).max() > 0.01 * np.abs(Xi).max()
+    found = theory.fixed_point.saturation(f, at, share, Xi) @ Xi
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
@@ -196,12 +195,12 @@ def explicit_directions(inverse, b, vectors, Z):
 
     back = np.linalg.inv(between(b, b))
     cross = [between(e, b) for e in vectors]
-    seen = [
+    R = [
         [between(e, f) - x @ back @ y.T for f, y in zip(vectors, cross, strict=True)]
         for e, x in zip(vectors, cross, strict=True)
     ]
-    leak = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.fixed_point.Directions(back, seen, leak, 0.1 * np.eye(Z))
+    V = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
+    return theory.fixed_point.Directions(back, R, V, 0.1 * np.eye(Z))
 
 
 def test_fluctuation_of_an_untrained_network_of_many_inputs():

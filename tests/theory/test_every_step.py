@@ -63,8 +63,8 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
     p = p.replace(first_layer=layer).scaled(10**10)  # so large that only degrees 0 and 1 can be learned
     eta = 0.7 * np.sqrt(p.n)
     train, kappa = isotropic_by_damping(p, eta)
-    push, h = (1 + kappa) ** 2, 1e-4
-    up, down = (isotropic_by_damping(p, eta, omega_change=s * h, z_change=push)[0] for s in (1, -1))
+    z_change, h = (1 + kappa) ** 2, 1e-4
+    up, down = (isotropic_by_damping(p, eta, omega_change=s * h, z_change=z_change)[0] for s in (1, -1))
     found = theory.every_step.fixed_point(p, eta, step_noise="isotropic")
     assert found.train == pytest.approx(train, rel=2e-4)
     assert found.test == pytest.approx((up - down) / (2 * h), rel=2e-4)
@@ -80,7 +80,7 @@ def test_no_step_is_the_random_features_model(p, layer, output):
     assert test == pytest.approx(expected.test, rel=1e-7)
 
 
-def test_problems_outside_the_calibrated_box_are_told():
+def test_problems_outside_the_calibrated_range_are_reported():
     p = Problem(900, 300, 450, 0.1)
     assert theory.every_step.uncalibrated(p) == []
     assert theory.every_step.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
@@ -249,14 +249,14 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
 
 
 @pytest.mark.parametrize(("N", "n"), [(100, 500), (400, 500)])
-def test_units_alike_with_a_quadratic_activation_against_a_simulation(N, n):
+def test_equal_readouts_with_a_quadratic_activation_against_a_simulation(N, n):
     """All rests on how little the spikes differ, and on how much of that other directions show."""
     p = Problem(n, 50, N, 0.1, (0.0, 1.0, 0.4), (0.0, 1.0), readout=[1.0], step_samples=500)
     eta = 1.2 * np.sqrt(N)
     ran = simulate.losses(p, eta, trials=100, seed=3, jobs=1).mean
     found = theory.losses(p, eta)
-    for loss, told in ((ran.train, found.train), (ran.test, found.test)):
-        assert abs(loss.value / told - 1) < 0.03 + 3 * loss.se / told  # 9 % and 99.9 % if all that is shown counted
+    for loss, predicted in ((ran.train, found.train), (ran.test, found.test)):
+        assert abs(loss.value / predicted - 1) < 0.03 + 3 * loss.se / predicted  # 9 % and 99.9 % without the correction
 
 
 def test_shapes_and_residuals():
@@ -338,8 +338,8 @@ def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
     tails = P1.replace(activation=(0.0, 1.0, 0.3, 0.3))
     small, large, cubic = (theory.every_step.fluctuations(p, [5.0])[:, 0] for p in (P1, P1.scaled(10**4), tails))
     assert np.all((large > 0) & (large < 0.15 * small) & (cubic > 5 * small))
-    told = theory.losses(P1, 5.0).rel_std
-    assert [told.train / small[0], told.test / small[1]] == pytest.approx([0.25, 0.075], rel=1e-6)
+    predicted = theory.losses(P1, 5.0).rel_std
+    assert [predicted.train / small[0], predicted.test / small[1]] == pytest.approx([0.25, 0.075], rel=1e-6)
     assert np.isnan(theory.every_step.fixed_point(tails, 5.0).rel_std.test)
 
 

@@ -7,7 +7,7 @@ from onestep import Problem, simulate, theory
 from onestep.theory import quadrature
 from onestep.theory.fixed_point import plane, plane_loss
 
-BENT = Problem(440, 22, 220, 0.1, "gelu", (0.0, 0.5, 1.0), 0.2)
+QUADRATIC = Problem(440, 22, 220, 0.1, "gelu", (0.0, 0.5, 1.0), 0.2)
 
 
 def features(p, eta, order=10):
@@ -15,29 +15,29 @@ def features(p, eta, order=10):
 
 
 def test_where_the_plane_is_followed():
-    assert plane.needed(BENT)
-    assert plane.needed(BENT.replace(teacher=(0.0, 0.0, 1.0)))
-    assert not plane.needed(BENT.replace(teacher=(0.0, 1.0, 0.75)))
-    assert not plane.needed(BENT.replace(initial_output="full"))
-    assert features(BENT, 3.0).units.harmonics is not None
+    assert plane.needed(QUADRATIC)
+    assert plane.needed(QUADRATIC.replace(teacher=(0.0, 0.0, 1.0)))
+    assert not plane.needed(QUADRATIC.replace(teacher=(0.0, 1.0, 0.75)))
+    assert not plane.needed(QUADRATIC.replace(initial_output="full"))
+    assert features(QUADRATIC, 3.0).units.harmonics is not None
     for kind in ("isotropic", "absent"):
-        assert theory.fixed_point.family(BENT, step_noise=kind).features(3.0).units.harmonics is None
+        assert theory.fixed_point.family(QUADRATIC, step_noise=kind).features(3.0).units.harmonics is None
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("activation", ["gelu", "softplus", "tanh"])
 def test_without_a_step_the_plane_changes_nothing(activation, layer, monkeypatch):
-    p = BENT.replace(activation=activation, first_layer=layer, d=16)
+    p = QUADRATIC.replace(activation=activation, first_layer=layer, d=16)
     found = theory.losses(p, 0.0)
-    monkeypatch.setattr(plane, "BENT", np.inf)
+    monkeypatch.setattr(plane, "QUADRATIC_RATIO", np.inf)
     expected = theory.losses(p, 0.0)
     assert (found.train, found.test) == pytest.approx((expected.train, expected.test), rel=1e-6)
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_harmonics_of_rows_without_a_step_are_orthonormal(layer):
-    f = features(BENT.replace(first_layer=layer), 0.0)
-    size = np.sqrt(quadrature.dimensions(BENT.d - 1.0)[list(plane.DEGREE)])
+    f = features(QUADRATIC.replace(first_layer=layer), 0.0)
+    size = np.sqrt(quadrature.dimensions(QUADRATIC.d - 1.0)[list(plane.DEGREE)])
     moments = size[:, None] * size * (f.units.harmonics @ f.units.chance)
     np.testing.assert_allclose(moments, np.eye(len(size)), atol=1e-10)
 
@@ -68,7 +68,7 @@ def test_covariance_of_rows_along_four_directions_of_drawn_batches():
 
 
 def test_kernel_against_a_sum_over_units_and_nodes():
-    f = features(BENT, 6.0, 6)
+    f = features(QUADRATIC, 6.0, 6)
     state, _ = theory.fixed_point.iterate(f)
     now = f.solution(state)
     at = theory.fixed_point.pencil(f, now, 1.0)
@@ -89,7 +89,7 @@ def test_kernel_against_a_sum_over_units_and_nodes():
 
 def test_directions_beyond_the_four_against_their_elimination(monkeypatch):
     """With an explicit kernel of degree 1, in which three more directions couple to β̂ and ζ alone."""
-    f = features(BENT, 6.0, 4)
+    f = features(QUADRATIC, 6.0, 4)
     state, _ = theory.fixed_point.iterate(f)
     now = f.solution(state)
     at = theory.fixed_point.pencil(f, now, 1.0)
@@ -121,17 +121,17 @@ def test_directions_beyond_the_four_against_their_elimination(monkeypatch):
 @pytest.mark.parametrize("teacher", [(0.0, 0.5, 1.0), (0.0, 0.2, 1.0)])
 def test_losses_against_simulation(teacher):
     """Degree 1 beside ζ alone is 4 to 22 % off in test error, the plane without o_1 and o_2 4 %."""
-    p = BENT.replace(teacher=teacher)
+    p = QUADRATIC.replace(teacher=teacher)
     found = simulate.losses(p, p.n**0.45, trials=240, seed=5, redraws=4).mean
-    told = theory.losses(p, p.n**0.45)
-    assert found.test.se < 0.012 * told.test
-    assert abs(found.test.value - told.test) < 2 * found.test.se + 0.01 * told.test
-    assert abs(found.train.value - told.train) < 2 * found.train.se + 0.01 * told.train
+    predicted = theory.losses(p, p.n**0.45)
+    assert found.test.se < 0.012 * predicted.test
+    assert abs(found.test.value - predicted.test) < 2 * found.test.se + 0.01 * predicted.test
+    assert abs(found.train.value - predicted.train) < 2 * found.train.se + 0.01 * predicted.train
 
 
 def test_what_is_learned_against_simulation():
-    run = simulate.losses(BENT, BENT.n**0.45, trials=120, seed=9, degree=2)
-    found, told = np.mean(run.learned, axis=0), theory.learned(BENT, BENT.n**0.45, 2)
-    assert found[1] == pytest.approx(told[1], rel=0.06)
-    assert found[2] == pytest.approx(told[2], rel=0.06)
-    assert told[2] > 0.4
+    run = simulate.losses(QUADRATIC, QUADRATIC.n**0.45, trials=120, seed=9, degree=2)
+    found, predicted = np.mean(run.learned, axis=0), theory.learned(QUADRATIC, QUADRATIC.n**0.45, 2)
+    assert found[1] == pytest.approx(predicted[1], rel=0.06)
+    assert found[2] == pytest.approx(predicted[2], rel=0.06)
+    assert predicted[2] > 0.4

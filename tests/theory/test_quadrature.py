@@ -10,7 +10,7 @@ rules = theory.quadrature
 
 
 @pytest.mark.parametrize("strip", [0.1, 0.3, 1.0])
-def test_graded_rule_sees_poles_that_gauss_hermite_misses(strip):
+def test_graded_rule_resolves_poles_that_gauss_hermite_misses(strip):
     def f(z):
         return strip / np.hypot(strip, z) + z**2 / (strip**2 + z**2)
 

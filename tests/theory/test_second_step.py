@@ -69,9 +69,9 @@ def test_directions_of_one_large_batch(teacher, k):
     found = np.array(found)
     value, error = found.mean(0), found.std(0) / sqrt(19)
     for b, batch in enumerate(two.BATCHES):
-        told = two.direction(p, k, batch=batch)
-        assert abs(value[0, b] - told.ahead) < 5 * error[0, b] + 0.02
-        assert abs(value[1, b] - told.square) < 5 * error[1, b] + 0.05 * told.square
+        predicted = two.direction(p, k, batch=batch)
+        assert abs(value[0, b] - predicted.ahead) < 5 * error[0, b] + 0.02
+        assert abs(value[1, b] - predicted.square) < 5 * error[1, b] + 0.05 * predicted.square
 
 
 @pytest.mark.parametrize("p", [P, HARD, P.replace(teacher=(0.0, 0.7, 0.2, 0.3), d=900)])
@@ -82,7 +82,7 @@ def test_the_first_direction_of_a_reused_batch_is_that_of_the_first_step(p):
     assert rows[0, 0] == pytest.approx(p.D, rel=1e-9)
 
 
-def test_a_reused_batch_sees_the_labels_square():
+def test_a_reused_batch_depends_on_the_squared_label():
     z, weight = HARD.target.nodes()
     assert two.direction(HARD, 1).ahead == pytest.approx(HARD.phi * weight @ (z * HARD.target(z) ** 2), rel=1e-9)
     even = HARD.replace(teacher=(0.0, 0.0, 1.0))

@@ -232,7 +232,7 @@ def test_overlaps_of_a_vector_sum_to_at_most_one():
         assert np.nanmax(overlap.sum(-1)) < 1
 
 
-def test_the_first_overlap_of_features_against_simulation_close_to_its_birth():
+def test_the_first_overlap_of_features_against_simulation_close_to_its_transition():
     p = Problem(800, 240, 400, activation=(0, 1.0))
     eta = theory.spectra.birth(p, 1) * np.array([2.0, 3.0])
     found = theory.spectra.feature_spikes(p, eta, 1).overlap[:, 0, 0]
@@ -242,7 +242,7 @@ def test_the_first_overlap_of_features_against_simulation_close_to_its_birth():
     assert np.all(error < 0.02)
 
 
-def test_growth_of_rows_bends_the_second_direction_at_every_size():
+def test_growth_of_rows_changes_the_second_direction_at_every_size():
     p = Problem(10**14, 3 * 10**13, 5 * 10**13, activation=WAVE)
     q = theory.growth_ratio(p)  # the left vector is (X̃β)^{∘2}/D + q, as n → ∞
     cosine, share = (3 + q) ** 2 / (3 * (2 + (1 + q) ** 2)), 2 / (2 + (1 + q) ** 2)
@@ -271,7 +271,7 @@ def test_a_weak_spike_of_features_has_the_rank_one_closed_form():
     assert np.isnan(theory.spectra.feature_spikes(p, 0.9 * theory.spectra.birth(p, 1), 1).value).all()
 
 
-def test_births_come_later_in_order_and_tend_to_the_thresholds():
+def test_transitions_come_later_in_order_and_tend_to_the_thresholds():
     p = Problem(10**4, 3000, 5000, activation=WAVE)
     exponents = []
     for n in (10**4, 10**10, 10**20):
@@ -299,9 +299,9 @@ def test_visible_spikes_are_those_that_simulated_features_show():
     p = Problem(600, 180, 150, activation="tilted_sin")
     eta = p.n ** np.array([0.0, 0.25, 0.4])
     level, count = theory.spectra.visible_from(p, eta), theory.visible(p, eta)
-    seen = simulate.spectra.features(p, eta, 4, trials=8, seed=3).values
+    values = simulate.spectra.features(p, eta, 4, trials=8, seed=3).values
     assert count.tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(np.median((seen > level[:, None]).sum(-1), axis=0), count)
+    np.testing.assert_array_equal(np.median((values > level[:, None]).sum(-1), axis=0), count)
     assert level[0] == pytest.approx(theory.spectra.features(p, eta[0]).edge * (1 + 2 * 600 ** (-2 / 3)))
     assert theory.visible(p, eta, 1).tolist() == [0, 1, 1]
     assert theory.visible(p, eta[1]) == 1

@@ -80,10 +80,10 @@ def invariant(p):
         """log κ and log q from old, and L_tr; T_k is 1 less a matrix of rank one, as all units are alike."""
         kappa, q = np.exp(state[:-1]), np.exp(state[-1])
         g = pz * weight / (1 + weight * kappa)
-        strength, seen, overlap = p.N / D * q, m**2 @ g, (m * label) @ g
-        used = np.sum((strength / (1 + strength * seen))[:, None] * D[:, None] * m**2, axis=0)
-        left = np.sum(seen / (1 + strength * seen))
-        loss = np.sum(label**2 @ g - strength * overlap**2 / (1 + strength * seen)) + g @ (unseen + p.noise**2)
+        strength, second_moment, overlap = p.N / D * q, m**2 @ g, (m * label) @ g
+        used = np.sum((strength / (1 + strength * second_moment))[:, None] * D[:, None] * m**2, axis=0)
+        left = np.sum(second_moment / (1 + strength * second_moment))
+        loss = np.sum(label**2 @ g - strength * overlap**2 / (1 + strength * second_moment)) + g @ (unseen + p.noise**2)
         return np.append(np.log((used + p.N * q * rest) / p.n), -np.log(p.ridge + rest @ g + left)), loss
 
     one, state, step = np.ones(chi.size), np.zeros(chi.size + 1), 1e-30j

@@ -57,7 +57,7 @@ def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
 
 
 @pytest.mark.parametrize("activation", ["tilted_sin", (0.0, 1.0, 0.18, 0.24)])
-def test_what_the_spike_tells_of_the_length(activation):
+def test_covariance_of_spike_and_length(activation):
     """Mean of r², its slope on s and the variance that is left, at one readout weight, over the theory's."""
     p = Problem(2000, 180, 600, 0.05, activation, (0.0, 1.0, 0.1, -0.2), 0.2)
     rng, eta, found = np.random.default_rng(5), 36.0, []
@@ -87,7 +87,7 @@ def test_what_the_spike_tells_of_the_length(activation):
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
-def test_lengths_without_the_coherent_stretch_of_rows(layer):
+def test_lengths_without_the_coherent_scaling_of_rows(layer):
     """Of the slope of a row's squared length on its spike, what the stretch 6c_3 η a_i β·w_i alone makes."""
     p = Problem(2000, 250, 2000, 0.01, "tanh", (0.0, 1.0, 0.5), 0.3, layer)
     eta, stretch, found = 0.5 * np.sqrt(p.N), 6 * p.student.coefficients(3)[3], []

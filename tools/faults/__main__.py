@@ -25,7 +25,7 @@ NOTEBOOK = "00_start_here"
 SIZES = "trials = 80\nshare_trials = 4\nalphas = [0.4]\n"
 VICTIMS = ("runner", "kernel", "worker")
 PATIENCE = 1200  # seconds for what takes a few
-APART = ("build", "lib")
+EXCLUDED = ("build", "lib")
 CLUSTER = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
 
 
@@ -111,7 +111,7 @@ class Copy:
     def snapshot(self):
         """The bytes of every file that a run may write, by name, but for its own notes in `build`."""
         files = {path.relative_to(self.path): path for path in self.path.rglob("*") if path.is_file()}
-        return {name.as_posix(): path.read_bytes() for name, path in files.items() if name.parts[0] not in APART}
+        return {name.as_posix(): path.read_bytes() for name, path in files.items() if name.parts[0] not in EXCLUDED}
 
     def restore(self):
         """As it was before anything ran; returns that snapshot."""

@@ -23,8 +23,8 @@ _CACHED = 1 << 15  # numbers in an array that stays in the second cache along wi
 def graded(order, strip):
     """Rule for N(0, 1) and integrands with poles at about ±i·strip: trapezoid in t, x = 2·strip·sinh t.
 
-    κ(z) and q(u) have such poles, which Gauss-Hermite quadrature feels; in t they are half a unit away or more at every
-    strip. The cut at t = T is where e^(-x²/2) is the rule's own error, e^(-π/step).
+    κ(z) and q(u) have such poles, which slow Gauss-Hermite quadrature down; in t they are half a unit away or more at
+    every strip. The cut at t = T is where e^(-x²/2) is the rule's own error, e^(-π/step).
     """
     T = 2.0
     for _ in range(8):  # converges by a factor of about four each

@@ -160,7 +160,7 @@ def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     assert np.any(objectives > high - 0.005 * (high - low))
 
 
-def test_stuck_state_is_one_missing_neuron_or_one_that_serves_two_lines():
+def test_local_minimum_has_one_missing_neuron_or_one_that_serves_two_lines():
     assert local_minimum_missing_neuron(ORTHOGONAL).loss == pytest.approx(0.25 - 0.5 / np.pi, rel=1e-6)
     assert local_minimum_missing_neuron(relu.Teacher(np.eye(1, 3), [1.0])).loss == pytest.approx(0.25 - 0.5 / np.pi)
     single = local_minimum_missing_neuron(CLOSE)

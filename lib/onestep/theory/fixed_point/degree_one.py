@@ -89,7 +89,7 @@ class Directions:
     inverse : T_β̂β̂⁻¹.
     R : R[a][b] = R_ab, the resolvent between e_a and e_b with β̂ removed, eq. (32).
     V : V[a] = V_a, the coupling of e_a to β̂, eq. (32).
-    generic : T_1, the factor of a direction that the first batch does not know.
+    generic : T_1, the factor of a direction that is independent of the first batch.
     """
 
     inverse: np.ndarray

@@ -35,11 +35,11 @@ def update(f: Features, state, omega):
     return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
 
 
-def degree_blocks(f: Features, now: Solution, g, stretch=1.0):
-    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R); stretch : factors on q."""
+def degree_blocks(f: Features, now: Solution, g, factors=1.0):
+    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R); factors : on q."""
     one = np.eye(f.isotropic.c.shape[-1])
     scale = (f.p.N / f.dimensions[ISOTROPIC])[:, None, None]
-    A = scale * ((f.units.chance * now.q * stretch) @ f.isotropic.units).reshape(-1, *one.shape)
+    A = scale * ((f.units.chance * now.q * factors) @ f.isotropic.units).reshape(-1, *one.shape)
     gamma = (g @ f.isotropic.nodes).reshape(-1, *one.shape)
     back = np.linalg.inv(one + gamma @ A)
     return back @ gamma, A @ back
@@ -106,5 +106,5 @@ def blocks(f: Features, now: Solution, at, forms):
     for a, P_a in enumerate(P):
         b_1 = b_1 - P_a.T @ forms.R[a][0] @ linear
         for b, P_b in enumerate(P):
-            C = C + P_a.T @ (forms.R[a][b] - forms.generic * (a == b == 1)) @ P_b  # q knows of `generic` already
+            C = C + P_a.T @ (forms.R[a][b] - forms.generic * (a == b == 1)) @ P_b  # `generic` is part of q
     return Blocks(A, B, C, b_0, b_1)

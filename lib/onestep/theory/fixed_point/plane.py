@@ -15,7 +15,7 @@ import numpy as np
 from ...problem import Problem
 from .. import quadrature
 
-BENT = 0.75  # |c⋆2/c⋆1| from which on the four directions are followed
+QUADRATIC_RATIO = 0.75  # |c⋆2/c⋆1| from which on the four directions are followed
 DEGREE = (0, 1, 2, 3, 1, 1, 2, 2, 2, 2, 2)  # of 1, ζ, ζ², ζ³, o_1, o_2, ζo_1, ζo_2, o_1o_2, o_1² - o_2², o_1² + o_2²
 _NODES = 4  # of a row's coordinates along β̂ and ζ; three are blind to harmonics of degree 3
 _NONE = 1e-12
@@ -24,7 +24,7 @@ _NONE = 1e-12
 def needed(p: Problem):
     """Whether the loss of p, after a step with all its noise, is that of this module."""
     linear, square = np.abs(p.target.coefficients(2)[1:])
-    return bool(square > BENT * linear) and p.initial_output == "negligible"
+    return bool(square > QUADRATIC_RATIO * linear) and p.initial_output == "negligible"
 
 
 def remainder(x):

@@ -175,22 +175,22 @@ def length_law(p: Problem, batch, move, stretch=1.0):
 
         ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
 
-    with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums lean on w_i: the first by E h' = 6c_3 times β, the
-    second by E (k²)' times φγ, γ = (1/n)Σ y²x. The variance of a sample's own term has only what is not linear in w_i,
-    as the squares of these vectors count the rest.
+    with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums are correlated with w_i: the first by E h' = 6c_3
+    times β, the second by E (k²)' times φγ, γ = (1/n)Σ y²x. The variance of a sample's own term has only what is not
+    linear in w_i, as the squares of these vectors count the rest.
     """
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear
     w = w / w.sum()
     h, kk = g * k - w @ (g * k), k**2 - w @ k**2
-    lean, lean2 = w @ (g * h), w @ (g * kk)
+    slope_h, slope_kk = w @ (g * h), w @ (g * kk)
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
     start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
-    slope = 2 * stretch * sqrt(batch.D) * lean * move + phi * batch.square_along * lean2 * move**2
-    h, kk, k1 = h - lean * g, kk - lean2 * g, k - (w @ (g * k)) * g
+    slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * batch.square_along * slope_kk * move**2
+    h, kk, k1 = h - slope_h * g, kk - slope_kk * g, k - (w @ (g * k)) * g
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
     across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - batch.square_along**2  # of Σ y²x/n, next to β̂
     beside = 2 * phi * batch.square_along * (w @ (h * k1)) * move**2
     beside = beside + phi**2 * batch.cube_along * (w @ (kk * k1)) * move**3
-    return LengthLaw(start, slope, beside, (spread + (phi * lean2 * move**2) ** 2 * across) / 2)
+    return LengthLaw(start, slope, beside, (spread + (phi * slope_kk * move**2) ** 2 * across) / 2)

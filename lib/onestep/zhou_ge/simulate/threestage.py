@@ -211,7 +211,7 @@ def fit_second_layer(system, W, ridge):
 
 
 def balance(a, W):
-    """(a, W) with |a_i| = ‖w_i‖ and the same network: the ReLU does not feel a_i/t, t w_i.
+    """(a, W) with |a_i| = ‖w_i‖ and the same network, as the output is that of a_i/t, t w_i.
 
     Parameters
     ----------

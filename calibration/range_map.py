@@ -5,7 +5,7 @@
     range_map.py simulate   add the problems that the table lacks
 
 The law: the standard deviation of simulated/predicted - 1 is a constant times the fluctuation that the theory computes
-(`equivalent.fluctuation`), one constant for each loss. A problem depends on its number alone. The table's first WIDE
+(`nodes.fluctuation`), one constant for each loss. A problem depends on its number alone. The table's first WIDE
 were simulated for a minute each and the others for up to half a minute, so that a row simulated anew agrees with it
 within standard errors, not digit for digit.
 """

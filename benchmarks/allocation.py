@@ -15,7 +15,7 @@ import numpy as np
 from onestep.report import markdown_table
 from runner.files import write_atomically
 from runner.project import Project
-from runner.tables import ledgers
+from runner.tables import read_ledgers
 
 HERE = Path(__file__).resolve().parent
 HEAD = [
@@ -67,7 +67,7 @@ def table(project):
     """
     path = project.build / "manifest" / "default.json"
     costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    resolved = {book["notebook"]: resolutions(book) for book in ledgers(project.root / "figures")}
+    resolved = {book["notebook"]: resolutions(book) for book in read_ledgers(project.root / "figures")}
     names = [book.name for book in project.notebooks()]
     if missing := [name for name in names if name not in costs or name not in resolved]:
         raise FileNotFoundError(f"not run in this folder: {', '.join(missing)}; `make figures` runs them")

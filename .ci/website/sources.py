@@ -7,7 +7,7 @@ import tomllib
 from functools import cached_property, partial
 from pathlib import Path
 
-from runner.tables import ledgers, read_records
+from runner.tables import read_ledgers, read_records
 
 from . import explorer, notebooks, reference, results, text, tools
 
@@ -29,7 +29,7 @@ class Sources:
     @cached_property
     def books(self):
         """The ledgers of these notebooks, in their order. Raises ValueError for one missing or without findings."""
-        books = {book["notebook"]: book for book in ledgers(self.root / "figures")}
+        books = {book["notebook"]: book for book in read_ledgers(self.root / "figures")}
         for name in self.notebooks:
             if not isinstance(books.get(name, {}).get("figures"), dict):
                 raise ValueError(f"{name} has no ledger in figures/ that says what its figures show: execute it")

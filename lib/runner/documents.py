@@ -22,15 +22,15 @@ _BLOCK = re.compile(r"(?s)(<!-- (rows|erratum) ([^>]+?):begin -->\n).*?(<!-- end
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$|#])")
 
 
-def update(root, books):
-    """Bring every page of `docs/` up to date with the ledgers `books`."""
+def update(root, ledgers):
+    """Bring every page of `docs/` up to date with `ledgers`."""
     for path in sorted((root / "docs").glob("*.md")):
-        write_if_changed(path, filled(root, path.read_text(encoding="utf-8"), books))
+        write_if_changed(path, filled(root, path.read_text(encoding="utf-8"), ledgers))
 
 
-def filled(root, text, books):
+def filled(root, text, ledgers):
     """A page's text with what it quotes in its places; a verdict or figure that is gone is named on standard error."""
-    findings = {name: finding for book in books for name, finding in book.get("figures", {}).items()}
+    findings = {name: finding for ledger in ledgers for name, finding in ledger.get("figures", {}).items()}
     numbers = {name: float(value) for name, value in NUMBER.findall(text)}
 
     def figure(match):
@@ -42,11 +42,11 @@ def filled(root, text, books):
         if match[2] == "erratum":
             return f"{match[1]}\n{_erratum(root, match[3])}\n\n{match[4]}"
         right, wrong = ([numbers[name] for name in part.split()] for part in match[3].partition(" not ")[::2])
-        table = _judged(books, right, wrong)
+        table = _judged(ledgers, right, wrong)
         return f"{match[1]}\n{table}\n\n{match[4]}" if table else _missing(match, f"no verdict is about {match[3]}")
 
     def row(match):
-        found = _row(books, match[2], match[3])
+        found = _row(ledgers, match[2], match[3])
         return f"{match[1]} {found} |" if found else _missing(match, f"no verdict of {match[2]} is on {match[3]!r}")
 
     text = ROW.sub(row, text)
@@ -58,9 +58,9 @@ def escaped(text):
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _row(books, number, wanted):
+def _row(ledgers, number, wanted):
     """Claimed and measured of a notebook's first verdict whose quantity contains `wanted`, as two cells."""
-    for row in (row for book in books if book["notebook"][:2] == number for row in book["rows"]):
+    for row in (row for ledger in ledgers if ledger["notebook"][:2] == number for row in ledger["rows"]):
         if wanted in row["quantity"] and not row["control"]:
             return " | ".join(escaped(row[part]) for part in ("claimed", "measured"))
     return None
@@ -71,15 +71,15 @@ def _missing(match, what):
     return match[0]
 
 
-def _judged(books, right, wrong):
+def _judged(ledgers, right, wrong):
     """A table of the rows that claim one of the numbers `right`, and of the controls that claim one of `wrong`."""
     body = []
-    for book in books:
-        for row in book["rows"]:
+    for ledger in ledgers:
+        for row in ledger["rows"]:
             claimed, wanted = row.get("values", {}).get("claimed"), wrong if row["control"] else right
             if claimed is not None and any(abs(claimed - number) <= 1e-3 * abs(number) for number in wanted):
                 quantity, value, measured, *_, verdict = cells([row])[0]
-                link = f"([{book['notebook'][:2]}](../notebooks/{book['notebook']}.ipynb))"
+                link = f"([{ledger['notebook'][:2]}](../notebooks/{ledger['notebook']}.ipynb))"
                 body.append([f"{escaped(quantity)} {link}", value, measured, verdict])
     return markdown_table(["quantity", "claimed", "measured ± s.e.", "verdict"], body) if body else None
 

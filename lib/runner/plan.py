@@ -43,7 +43,7 @@ class Plan:
 
     def needs(self):
         """Peak memory in GiB of each notebook that runs, by its name."""
-        return {book.name: self.project.memory(self.preset, book.name) for book in self.stale}
+        return {notebook.name: self.project.memory(self.preset, notebook.name) for notebook in self.stale}
 
     def keep_key(self, notebook):
         """Digest of a notebook's code and parameters, the library and the lock: the replicates' key."""
@@ -51,7 +51,7 @@ class Plan:
 
     def seconds(self):
         """CPU seconds that each notebook that runs will take, by its name; empty if one of them is not known."""
-        found = {book.name: self._seconds(book.name) for book in self.stale}
+        found = {notebook.name: self._seconds(notebook.name) for notebook in self.stale}
         return found if all(found.values()) else {}
 
     def _seconds(self, name):
@@ -64,19 +64,19 @@ def plan(project, wanted, preset, settings, label, scheduler=None):
     if preset not in PRESETS:
         raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     notebooks = project.notebooks(wanted)
-    values = {book.name: project.presets.get(preset, {}).get(book.name, {}) | settings for book in notebooks}
-    for book in notebooks:
-        book.check(values[book.name])
+    values = {each.name: project.presets.get(preset, {}).get(each.name, {}) | settings for each in notebooks}
+    for notebook in notebooks:
+        notebook.check(values[notebook.name])
     if scheduler:
         _answers(scheduler)
     kernel = {"ONESTEP_SCHEDULER": scheduler} if scheduler else {}
     if preset == "large":  # hours of replicates: a run that is killed goes on where it was
         kernel["ONESTEP_KEEP"] = str(project.build / "replicates")
     manifest = Manifest(project, label)
-    keys = {book.name: book.key(values[book.name], project.environment) for book in notebooks}
-    stale = [book for book in notebooks if not manifest.holds(book.name, keys[book.name])]
+    keys = {notebook.name: notebook.key(values[notebook.name], project.environment) for notebook in notebooks}
+    stale = [notebook for notebook in notebooks if not manifest.holds(notebook.name, keys[notebook.name])]
     planned = Plan(project, preset, label, notebooks, values, keys, stale, manifest, kernel)
-    stale.sort(key=lambda book: -planned._seconds(book.name))
+    stale.sort(key=lambda notebook: -planned._seconds(notebook.name))
     return planned
 
 
@@ -111,4 +111,4 @@ def announcement(planned, jobs, seconds):
         expected = max(sum(seconds.values()) / jobs, *seconds.values())
         parts.append(f"about {expected / 60:.0f} min" if expected >= 90 else f"about {expected:.0f} s")
     parts.append(f"at most {sum(needs[-jobs:]):.1f} GiB")
-    return f"{', '.join(parts)}: {', '.join(book.name[:2] for book in planned.stale)}"
+    return f"{', '.join(parts)}: {', '.join(notebook.name[:2] for notebook in planned.stale)}"

@@ -90,13 +90,13 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
             wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
-        names = {book.name for book in planned.notebooks} - set(wrong)
-        for book in tables.ledgers(project.outputs(planned.label)[1]):
-            if book["notebook"] in names:
-                runs.setdefault(book["notebook"], []).append(book)
+        names = {notebook.name for notebook in planned.notebooks} - set(wrong)
+        for ledger in tables.read_ledgers(project.outputs(planned.label)[1]):
+            if ledger["notebook"] in names:
+                runs.setdefault(ledger["notebook"], []).append(ledger)
     kept = {
-        book.name: tables.seeds_found(book.name, runs.get(book.name, []), failed, len(roots))
-        for book in planned.notebooks
+        notebook.name: tables.seeds_found(notebook.name, runs.get(notebook.name, []), failed, len(roots))
+        for notebook in planned.notebooks
     }
     print(tables.seeds_table(kept))
     first = tuple(roots) == tables.ROOTS[: len(roots)]
@@ -106,7 +106,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             print(
                 f"{name}: not recorded, as figures/{name}.json has other rows: run it at default first", file=sys.stderr
             )
-        tables.record_seeds(project, [book for book in planned.notebooks if book.name not in others], kept)
+        tables.record_seeds(project, [notebook for notebook in planned.notebooks if notebook.name not in others], kept)
     return int(bool(failed))
 
 
@@ -123,25 +123,25 @@ def execute(planned):
     staging.mkdir()
     seconds = planned.seconds()
     print(announcement(planned, jobs, seconds), flush=True)
-    weights = seconds or {book.name: book.code_cells for book in planned.stale}
+    weights = seconds or {notebook.name: notebook.code_cells for notebook in planned.stale}
     stop, results = threading.Event(), {}
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     progress = tqdm(total=sum(weights.values()), bar_format=line, smoothing=0, leave=False, disable=None)
 
-    def one(book):
-        progress.write(f"{book.name}: starts")
-        return run_one(planned, book, stop, partial(progress.update, weights[book.name] / book.code_cells))
+    def one(notebook):
+        progress.write(f"{notebook.name}: starts")
+        return run_one(planned, notebook, stop, partial(progress.update, weights[notebook.name] / notebook.code_cells))
 
     pool = ThreadPoolExecutor(jobs)
-    running = {pool.submit(one, book): book for book in planned.stale}
+    running = {pool.submit(one, notebook): notebook for notebook in planned.stale}
     try:
         while running:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                book = running.pop(future)
-                results[book.name] = result = future.result()
+                notebook = running.pop(future)
+                results[notebook.name] = result = future.result()
                 if result.run:
-                    planned.manifest.record(book.name, planned.keys[book.name], result.run, result.files)
-                progress.write(f"{book.name}: {outcome(planned, book.name, result)}")
+                    planned.manifest.record(notebook.name, planned.keys[notebook.name], result.run, result.files)
+                progress.write(f"{notebook.name}: {outcome(planned, notebook.name, result)}")
     except KeyboardInterrupt:
         for impatient in (signal.SIGINT, signal.SIGTERM):  # ending the kernels takes a second
             signal.signal(impatient, signal.SIG_IGN)
@@ -179,10 +179,10 @@ def run_one(planned, notebook, stop, on_cell):
             done = execution.execute(notebook.path, values, in_force, staging, on_cell, stop, kernel)
         except execution.NotebookFailed as error:
             return RunResult(message=str(error))
-        books = tables.ledgers(staging)
-        if not books:
+        ledgers = tables.read_ledgers(staging)
+        if not ledgers:
             return RunResult(message="it wrote no ledger: a notebook ends with Verdicts.conclude()")
-        failing = tables.failing(books[0])
+        failing = tables.failing(ledgers[0])
         message = verdicts_fail(failing) if failing else ""
         if planned.label == "default":
             if failing:  # the committed set holds no failing verdict; elsewhere the run is kept

@@ -24,9 +24,10 @@ def outcome(planned, name, result):
 def failures(planned, results):
     """What is wrong with each notebook: with those that ran, and with rows of the others when they did."""
     found = {name: result.message for name, result in results.items() if result.message}
-    names = {book.name for book in planned.notebooks} - set(results)
-    books = [book for book in tables.ledgers(planned.project.outputs(planned.label)[1]) if book["notebook"] in names]
-    return {book["notebook"]: verdicts_fail(tables.failing(book)) for book in books if tables.failing(book)} | found
+    names = {notebook.name for notebook in planned.notebooks} - set(results)
+    ledgers = tables.read_ledgers(planned.project.outputs(planned.label)[1])
+    failing = {ledger["notebook"]: tables.failing(ledger) for ledger in ledgers if ledger["notebook"] in names}
+    return {name: verdicts_fail(rows) for name, rows in failing.items() if rows} | found
 
 
 def verdicts_fail(rows):
@@ -39,19 +40,18 @@ def conclude(planned, results):
     from onestep.report import HEAD, cells, plain_table
 
     wrong = failures(planned, results)
-    books = {book["notebook"]: book for book in tables.ledgers(planned.project.outputs(planned.label)[1])}
-    finished = [
-        books[book.name] for book in planned.notebooks if planned.manifest.holds(book.name, planned.keys[book.name])
-    ]
+    ledgers = {ledger["notebook"]: ledger for ledger in tables.read_ledgers(planned.project.outputs(planned.label)[1])}
+    current = [each for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])]
+    finished = [ledgers[notebook.name] for notebook in current]
     lines = [("notebook", *HEAD)]
-    lines += [(book["notebook"][:2], *line) for book in finished for line in cells(book["rows"])]
+    lines += [(ledger["notebook"][:2], *line) for ledger in finished for line in cells(ledger["rows"])]
     print(plain_table(lines))
     for name, message in wrong.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     if planned.label == "default":
         tables.update(planned.project)
-    costs = [planned.manifest.entries[book["notebook"]] for book in finished]
-    seeds = {book.name[:2]: (book.parameters | planned.values[book.name]).get("seed") for book in planned.notebooks}
+    costs = [planned.manifest.entries[ledger["notebook"]] for ledger in finished]
+    seeds = {each.name[:2]: (each.parameters | planned.values[each.name]).get("seed") for each in planned.notebooks}
     state = f"{len(wrong)} of {len(planned.notebooks)} notebooks FAILED" if wrong else "as they should be"
     print(f"\nroot seed by notebook: {', '.join(f'{number}: {seed}' for number, seed in seeds.items())}")
     print(f"{len(lines) - 1} verdicts, {state}; {sum(cost['cpu'] for cost in costs):.0f} CPU s of notebooks, ", end="")

@@ -34,74 +34,75 @@ PARTS = {part: re.compile(rf"(?s)(<!-- {part}:begin -->).*?(<!-- {part}:end -->)
 def update(project):
     """Bring the README's table of results up to date, and those in `figures/`."""
     existing = {notebook.name for notebook in project.notebooks()}
-    books = [book for book in ledgers(project.root / "figures") if book["notebook"] in existing]
-    page = all_verdicts(books, read_records(project.root, "large"))
+    ledgers = [ledger for ledger in read_ledgers(project.root / "figures") if ledger["notebook"] in existing]
+    page = all_verdicts(ledgers, read_records(project.root, "large"))
     write_if_changed(project.root / "figures" / "README.md", page)
     readme = project.root / "README.md"
     if readme.exists():
-        write_if_changed(readme, filled(project.root, readme.read_text(encoding="utf-8"), books))
-    documents.update(project.root, books)
+        write_if_changed(readme, filled(project.root, readme.read_text(encoding="utf-8"), ledgers))
+    documents.update(project.root, ledgers)
     for name in ("large", "seeds"):
         _show_records(project, name)
 
 
-def filled(root, text, books):
+def filled(root, text, ledgers):
     """The README's text with what is made of the ledgers in its places."""
     claims = root / "docs" / "claims.md"
-    made = {"results": results_table(books) if books else ""}
-    if claims.exists() and books:
-        made["glance"] = glance(books, claims.read_text(encoding="utf-8"), read_records(root, "large"))
+    made = {"results": results_table(ledgers) if ledgers else ""}
+    if claims.exists() and ledgers:
+        made["glance"] = glance(ledgers, claims.read_text(encoding="utf-8"), read_records(root, "large"))
     for part, content in made.items():
         text = PARTS[part].sub(lambda match, content=content: f"{match[1]}\n\n{content}\n\n{match[2]}", text)
     return text
 
 
-def ledgers(folder):
+def read_ledgers(folder):
     """All ledgers in `folder`, in the order of the notebooks."""
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("[0-9][0-9]_*.json"))]
 
 
-def failing(book):
+def failing(ledger):
     """The rows of a ledger that are not as they should be, in words."""
-    return [describe(row) for row in book["rows"] if not row["passed"]]
+    return [describe(row) for row in ledger["rows"] if not row["passed"]]
 
 
-def results_table(books):
+def results_table(ledgers):
     """The README's table: for each claim the headline row that came closest to failing, with its first control."""
     body = []
-    for about in by_claim(books):
-        row, book = max(((row, book) for book in about for row in measured(book)), key=lambda pair: strain(pair[0]))
+    for about in by_claim(ledgers):
+        rows = [(row, ledger) for ledger in about for row in measured(ledger)]
+        row, ledger = max(rows, key=lambda pair: strain(pair[0]))
         verdict = "" if row["passed"] else f" **{row['verdict']}**"
         links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
         claim = f"{about[0]['claim']}{source} {links}"
         quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
         body.append(
-            [claim, quantity, row["claimed"], row["measured"] + verdict, resolution(row), control_of(row, book)]
+            [claim, quantity, row["claimed"], row["measured"] + verdict, resolution(row), control_of(row, ledger)]
         )
     head = ["claim, source, notebooks", "row closest to failing", "predicted", "measured ± s.e.", "resolution"]
     return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table([*head, "rejected control"], body))  # bars are no words
 
 
-def by_claim(books):
+def by_claim(ledgers):
     """Ledgers that share a claim's label, in lists."""
     groups = []
-    for book in books:
-        labels = set(re.findall(r"\b[BC]\d+\b", book["claim"])) or {book["claim"]}
+    for ledger in ledgers:
+        labels = set(re.findall(r"\b[BC]\d+\b", ledger["claim"])) or {ledger["claim"]}
         shared = next((group for group in groups if group[0] & labels), None)
         if shared:
             shared[0].update(labels)
-            shared[1].append(book)
+            shared[1].append(ledger)
         else:
-            groups.append((labels, [book]))
+            groups.append((labels, [ledger]))
     return [about for _, about in groups]
 
 
-def measured(book):
+def measured(ledger):
     """Headline rows of a ledger that have a control, or its first three measurements where none is marked."""
-    rows = [row for row in book["rows"] if row["kind"] in ("agreement", "bound")]
+    rows = [row for row in ledger["rows"] if row["kind"] in ("agreement", "bound")]
     rows = [row for row in rows if row["headline"]] or rows[:3]
-    return [row for row in rows if control_of(row, book)] or rows
+    return [row for row in rows if control_of(row, ledger)] or rows
 
 
 def strain(row):
@@ -112,18 +113,18 @@ def strain(row):
     return abs(values["measured"] - values["claimed"]) / values["tolerance"]
 
 
-def control_of(row, book):
+def control_of(row, ledger):
     """The name of the first control of a row."""
-    names = [other["quantity"] for other in book["rows"] if other["control"]]
+    names = [other["quantity"] for other in ledger["rows"] if other["control"]]
     return next((name[len(row["quantity"]) + 2 :] for name in names if name.startswith(f"{row['quantity']}: ")), "")
 
 
-def glance(books, claims, large):
+def glance(ledgers, claims, large):
     """How many claims have which status, how many rows there are, how small an error they would notice, what fails.
 
     Parameters
     ----------
-    books : list of dict
+    ledgers : list of dict
         The ledgers.
     claims : str
         The text of `docs/claims.md`, whose tables state a status in their last column.
@@ -133,17 +134,17 @@ def glance(books, claims, large):
     found = re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
     counted = {kind: sum(status.split(" for ")[0].split(";")[0] == kind for status in found) for kind in kinds}
-    rows = [row for book in books for row in book["rows"]]
+    rows = [row for ledger in ledgers for row in ledger["rows"]]
     controls = sum(row["control"] for row in rows)
     sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
     said = [f"{number} {kind}" for kind, number in counted.items() if number]
-    large = {book["notebook"]: large[book["notebook"]] for book in books if book["notebook"] in large}
+    large = {ledger["notebook"]: large[ledger["notebook"]] for ledger in ledgers if ledger["notebook"] in large}
     failed = {name: len(found["failing"]) for name, found in large.items() if found["failing"]}
     places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in sorted(failed))
     return "\n".join(
         [
             f"- {len(found)} [claims](docs/claims.md): {', '.join(said)}.",
-            f"- {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; "
+            f"- {len(ledgers)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; "
             f"{sum(not row['passed'] for row in rows)} fail.",
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
@@ -154,26 +155,26 @@ def glance(books, claims, large):
     )
 
 
-def all_verdicts(books, large):
-    """`figures/README.md`.   books, large : as in `full_table`."""
+def all_verdicts(ledgers, large):
+    """`figures/README.md`.   ledgers, large : as in `full_table`."""
     return (
         "# All verdicts\n\n"
         "*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie "
         "from it: standard errors, an allowance for what is not noise, or both. *Resolution* is the smallest relative "
         "error that the row detects. A *control* is the claim made false on purpose, with the wrong value or "
         "measurement; the row must reject it.\n\n"
-        f"{full_table(books, large)}\n"
+        f"{full_table(ledgers, large)}\n"
     )
 
 
-def full_table(books, large):
-    """Every row of every ledger in `books`, one table per notebook, and which rows fail in the records `large`."""
+def full_table(ledgers, large):
+    """Every row of each of `ledgers`, one table per notebook, and which rows fail in the records `large`."""
     parts = []
-    for book in books:
-        table = markdown_table(*folded(book["rows"]))
-        parts.append(f"## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}")
+    for ledger in ledgers:
+        table = markdown_table(*folded(ledger["rows"]))
+        parts.append(f"## {ledger['claim']}\n\n{ledger['source']}; `{ledger['notebook']}`\n\n{table}")
         parts += [
-            f"At larger sizes this row fails: {row}." for row in large.get(book["notebook"], {}).get("failing", ())
+            f"At larger sizes this row fails: {row}." for row in large.get(ledger["notebook"], {}).get("failing", ())
         ]
     return "\n\n".join(parts)
 
@@ -210,7 +211,7 @@ def record_state(record, part, now):
 
 def record_large(project, manifest):
     """Keep what the large runs of notebooks as they stand found, and show it."""
-    found = {book["notebook"]: book for book in ledgers(project.outputs("large")[1])}
+    found = {ledger["notebook"]: ledger for ledger in read_ledgers(project.outputs("large")[1])}
     kept = {}
     for notebook in project.notebooks():
         name, overrides = notebook.name, _large_values(project, notebook.name)
@@ -221,17 +222,17 @@ def record_large(project, manifest):
     keep_records(project, "large", kept, ("code", "verdicts", "failing"))
 
 
-def _large_entry(book, entry, code):
+def _large_entry(ledger, entry, code):
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"
     return {
         "code": code,
         "date": date.today().isoformat(),
-        "failing": failing(book),
+        "failing": failing(ledger),
         "gib": round(entry["peak_gib"], 1),
         "machine": f"{os.cpu_count()} cores, {versions}",
         "minutes": round(entry["seconds"] / 60, 1),
-        "rows": len(book["rows"]),
-        "verdicts": [row for row in book["rows"] if row["headline"]],
+        "rows": len(ledger["rows"]),
+        "verdicts": [row for row in ledger["rows"] if row["headline"]],
     }
 
 
@@ -266,9 +267,9 @@ def large_page(project, kept):
 def _large_rows(project, notebooks, kept):
     """Lines of the runs and of their headline rows, and the numbers of the notebooks that are others today."""
     usual = {
-        (book["notebook"], row["quantity"]): resolution(row)
-        for book in ledgers(project.root / "figures")
-        for row in book["rows"]
+        (ledger["notebook"], row["quantity"]): resolution(row)
+        for ledger in read_ledgers(project.root / "figures")
+        for row in ledger["rows"]
         if not row["control"]
     }
     runs, body, edited = [], [], []
@@ -310,8 +311,8 @@ def pooled(runs, count):
     runs : ledgers of one notebook; a row counts if all of the `count` roots have it.
     """
     rows = {}
-    for book in runs:
-        for row in book["rows"]:
+    for ledger in runs:
+        for row in ledger["rows"]:
             if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
                 rows.setdefault(row["quantity"], []).append(row)
     body = []
@@ -329,18 +330,18 @@ def pooled(runs, count):
 def record_seeds(project, notebooks, kept):
     """Keep what the first of the `ROOTS` found of these notebooks, and show it.   kept : {name: `found`}."""
     today, now = date.today().isoformat(), rows_printed(project)
-    found = {book.name: kept[book.name] | {"ledger": now.get(book.name), "date": today} for book in notebooks}
+    found = {each.name: kept[each.name] | {"ledger": now.get(each.name), "date": today} for each in notebooks}
     keep_records(project, "seeds", found, ("ledger", "roots", "rows", "failed", "headlines"))
 
 
 def other_rows(project, runs):
     """Notebooks that have other rows in `runs` than in the committed ledgers.   runs : {notebook: its ledgers}."""
-    committed = {book["notebook"]: book for book in ledgers(project.root / "figures")}
-    names = {name: [row["quantity"] for row in book["rows"]] for name, book in committed.items()}
+    committed = {ledger["notebook"]: ledger for ledger in read_ledgers(project.root / "figures")}
+    names = {name: [row["quantity"] for row in ledger["rows"]] for name, ledger in committed.items()}
     return [
         name
-        for name, books in runs.items()
-        if any([r["quantity"] for r in book["rows"]] != names.get(name) for book in books)
+        for name, ledgers in runs.items()
+        if any([r["quantity"] for r in ledger["rows"]] != names.get(name) for ledger in ledgers)
     ]
 
 
@@ -351,8 +352,8 @@ def rows_printed(project):
     """
     parts = ("quantity", "claimed", "measured", "tolerance")
     printed = {
-        book["notebook"]: [[row[part] for part in parts] for row in book["rows"]]
-        for book in ledgers(project.root / "figures")
+        ledger["notebook"]: [[row[part] for part in parts] for row in ledger["rows"]]
+        for ledger in read_ledgers(project.root / "figures")
     }
     return {name: digest(json.dumps(rows, ensure_ascii=False).encode()) for name, rows in printed.items()}
 
@@ -371,7 +372,7 @@ def seeds_table(kept, states=None):
 
 def seeds_page(project, kept):
     """`figures/seeds.md`.   kept : as in `figures/seeds.json`."""
-    notebooks, printed = [book.name for book in project.notebooks()], rows_printed(project)
+    notebooks, printed = [notebook.name for notebook in project.notebooks()], rows_printed(project)
     kept = {name: kept[name] for name in notebooks if name in kept}
     states = {name: record_state(kept[name], "ledger", printed.get(name)) for name in kept}
     missing = [name for name in notebooks if name not in kept]

@@ -51,7 +51,7 @@ def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
             ax.clear()
             ax.plot([0, 1], [0, k])
 
-        report.animate(fig, draw, frames, "07_moving", "A line that turns.", seconds=1.0, x=1.0)
+        report.animate(fig, draw, frames, "07_moving", "A line that turns.", x=1.0)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     first = animate()

@@ -10,7 +10,7 @@ LINE = re.compile(r"(?m)^\| ([BC]\d+) \| (.+) \| (.+) \| ([\w, ]+) \| (.+) \|$")
 LABEL = re.compile(r"\b[BC]\d+\b")
 LIST = LINE.findall((ROOT / "docs/claims.md").read_text(encoding="utf-8"))
 NOTEBOOKS = {label: places.split(", ") for label, _, _, places, _ in LIST}
-BOOKS = {book["notebook"]: book for book in tables.ledgers(ROOT / "figures")}
+BOOKS = {book["notebook"]: book for book in tables.read_ledgers(ROOT / "figures")}
 
 
 def test_labels_are_unique_and_count_from_one():

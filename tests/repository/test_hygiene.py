@@ -22,7 +22,7 @@ FORBIDDEN = {
     "file name": r"\.(png|pdf|npz|json|gif)\b|\bfigures/",
     "timing": r"\b(Wall time|CPU times|it/s)\b",
 }
-LEDGERS = {book["notebook"]: book for book in tables.ledgers(ROOT / "figures")}
+LEDGERS = {book["notebook"]: book for book in tables.read_ledgers(ROOT / "figures")}
 
 
 @pytest.fixture(params=PATHS, ids=lambda path: path.stem)
@@ -179,7 +179,7 @@ def test_the_template_runs_and_passes_the_same_checks(tmp_path):
     fresh = json.loads(path.read_text(encoding="utf-8"))["cells"]
     assert not outputs(fresh), "the template is committed without outputs"
     assert main([], root=tmp_path) == 0
-    notebook, (book,) = json.loads(path.read_text(encoding="utf-8")), tables.ledgers(tmp_path / "figures")
+    notebook, (book,) = json.loads(path.read_text(encoding="utf-8")), tables.read_ledgers(tmp_path / "figures")
     cells = notebook["cells"]
     for check in (
         test_it_was_executed_from_top_to_bottom,
@@ -211,7 +211,7 @@ def test_presets_and_ledgers_belong_to_notebooks():
 
 
 def test_the_tables_are_made_of_the_ledgers():
-    books = tables.ledgers(ROOT / "figures")
+    books = tables.read_ledgers(ROOT / "figures")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme == tables.filled(ROOT, readme, books)
     assert all(len(part.findall(readme)) == 1 for part in tables.PARTS.values())

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/moniri.md").read_text(encoding="utf-8")
 ITEMS = [line for line in PAGE.splitlines() if line.startswith("| ") and not re.match(r"\| (item|---) \|", line)]
 STATES = ("verified", "verified after a correction", "not reproduced", "not attempted")
-BOOKS = {book["notebook"][:2]: book for book in tables.ledgers(ROOT / "figures")}
+BOOKS = {book["notebook"][:2]: book for book in tables.read_ledgers(ROOT / "figures")}
 
 
 def judged(number, wanted):

@@ -7,7 +7,7 @@ import pytest
 from runner import documents, tables
 
 ROOT = Path(__file__).parents[2]
-BOOKS = tables.ledgers(ROOT / "figures")
+BOOKS = tables.read_ledgers(ROOT / "figures")
 SAMPLE = [
     {
         "notebook": "13_x",
@@ -45,7 +45,7 @@ def test_a_row_with_bars_stays_two_cells():
 def test_blocks_hold_verdicts_on_marked_numbers_and_scripts():
     page = (ROOT / "docs/errata.md").read_text(encoding="utf-8")
     emptied = documents._BLOCK.sub(r"\1\4", page)
-    assert len(emptied) < len(page) / 2
+    assert len(page) - len(emptied) > 10_000  # the blocks were there
     assert documents.filled(ROOT, emptied, BOOKS) == page
 
 

@@ -12,6 +12,7 @@ from . import session
 # Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
 NOTEBOOK_DPI = 80  # of the pictures inside notebooks; the files have `savefig.dpi`
+_SECONDS = 6.0  # playing time of one round of an animation
 
 
 def style():
@@ -78,7 +79,7 @@ def save(fig, name, finding, **arrays):
     _write(fig, stem, finding, picture, _png(fig, dpi=NOTEBOOK_DPI), arrays)
 
 
-def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
+def animate(fig, draw, frames, name, finding, **arrays):
     """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
 
     Parameters
@@ -87,15 +88,15 @@ def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
     draw : called with 0, 1, ..., frames - 1; draws that frame into fig
     frames : their number, >= 2
     name, finding, **arrays : as for `save`; a name of its own
-    seconds : playing time of one round, > 0, before a second's rest on the last frame
 
-    Browsers, and so notebooks and pages made of them, play it as it stands; others show the first frame.
+    A round takes six seconds and one more on the last frame. Browsers, and so notebooks and pages made of them, play it
+    as it stands; others show the first frame.
     """
     from PIL import Image
 
     stem = _stem(name, finding, arrays)
-    if frames < 2 or not seconds > 0:
-        raise ValueError(f"animate({name!r}) needs at least 2 frames, not {frames}, and seconds > 0, not {seconds}")
+    if frames < 2:
+        raise ValueError(f"animate({name!r}) needs at least 2 frames, not {frames}")
     pictures = []
     for k in range(frames):
         draw(k)
@@ -103,7 +104,7 @@ def animate(fig, draw, frames, name, finding, *, seconds=6.0, **arrays):
         pictures.append(Image.fromarray(np.asarray(fig.canvas.buffer_rgba())[..., :3]))
     width, height = (round(side * NOTEBOOK_DPI / fig.dpi) for side in pictures[0].size)
     smaller = [picture.resize((width, height), Image.Resampling.LANCZOS) for picture in pictures]
-    _write(fig, stem, finding, _animated(pictures, seconds), _animated(smaller, seconds), arrays)
+    _write(fig, stem, finding, _animated(pictures), _animated(smaller), arrays)
 
 
 def points(ax, x, estimate, **style):
@@ -177,13 +178,13 @@ def _png(fig, **options):
     return file.getvalue()
 
 
-def _animated(pictures, seconds):
+def _animated(pictures):
     """An animated PNG: one palette for all pictures, a quarter of the size; a second's rest on the last."""
     from PIL import Image
 
     palette = pictures[len(pictures) // 2].quantize(255)
     pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    durations = [1000 * seconds / len(pictures)] * (len(pictures) - 1) + [1000]
+    durations = [1000 * _SECONDS / len(pictures)] * (len(pictures) - 1) + [1000]
     file = BytesIO()
     pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
     return file.getvalue()

@@ -28,7 +28,7 @@ class Traces:
     """m1, m2 of the slides, with what they are made of.
 
     nu : effective ridge ν.  T : share of a linear signal that the features leave unexplained, in (0, 1].
-    dnu, dT : dν/dλ and dT/dν.  df, ddf : df(ν) = tr Σ(Σ + ν)⁻¹/n and its ν-derivative.
+    dnu, dT : dν/dλ and dT/dν.  df : tr Σ(Σ + ν)⁻¹/n.
     residual : |λ - ν(1 - df)|/ν, checked to be below 1e-12.
     """
 
@@ -39,7 +39,6 @@ class Traces:
     dnu: float
     dT: float
     df: float
-    ddf: float
     residual: float
 
     @property
@@ -85,10 +84,10 @@ def _traces(phi, psi, ridge, c1, tail):
     at, dnu, residual = effective_ridge(
         lambda nu: response(nu, phi, psi, c1, tail), ridge, ridge + (phi / psi) * (c1**2 + tail)
     )
-    (df, ddf), (T, dT) = split(at.df), split(at.T)
+    (df, _), (T, dT) = split(at.df), split(at.T)
     nu = at.nu.real
     m1 = (phi / psi) / nu
-    return Traces(m1, m1 * T, nu, T, dnu, dT, df, ddf, residual)
+    return Traces(m1, m1 * T, nu, T, dnu, dT, df, residual)
 
 
 def effective_ridge(at, ridge, start):

@@ -22,6 +22,7 @@ from .units import ANISOTROPIC, STEP_NOISE
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 # Relative change of either loss allowed when the quadrature is refined by half; typically ten times less.
 _QUADRATURE = 1e-4
+_ITERATIONS, _MEMORY = 300, 8  # of Anderson's method: the most, and the differences that it keeps
 _ORDERS = (12, 18, 27, 40, 60, 90, 135)
 HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
@@ -174,10 +175,10 @@ def learned_at(features, state, degree):
     return (np.sum(features.label * tilt, axis=0) @ features.pz - residual) / factorial(degree)
 
 
-def iterate(features, solution=None, memory=8, limit=300):
+def iterate(features, solution=None):
     """Anderson iteration of the fixed-point map from `solution`; returns the packed state and its residual."""
     x, past = features.start(solution), []
-    for _ in range(limit):
+    for _ in range(_ITERATIONS):
         try:
             with np.errstate(all="ignore"):
                 step = equations.update(features, x, 1.0) - x
@@ -186,7 +187,7 @@ def iterate(features, solution=None, memory=8, limit=300):
         residual = np.max(np.abs(step))
         if not np.isfinite(residual) or residual < _TOLERANCE:
             break
-        past = [*past[-memory:], (x, step)]
+        past = [*past[-_MEMORY:], (x, step)]
         x = x + step
         if len(past) > 3:
             dx, ds = (np.diff(np.array(column), axis=0).T for column in zip(*past, strict=True))

@@ -158,7 +158,7 @@ class DataStudy:
 
     p : the Problem.   eta : (k,) step sizes, increasing, the first 0.   own_labels : whether the data brought labels.
     simulated : `simulate.every_step.Losses` at eta.
-    predicted : for Gaussian inputs, `theory.every_step.Losses`; None with own labels, which no theory knows.
+    predicted : for Gaussian inputs, `theory.every_step.Losses`; None with own labels, for which there is no theory.
     """
 
     p: Problem
@@ -237,7 +237,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
         return _on_data(p, np.unique([0.0, *asked]), trials, seed, jobs, tell, data, test_size)
     if test_size is not None:
         raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
-    as_problem(p, standard=True)  # which the spikes ask for
+    as_problem(p, standard=True)  # which the spikes require
     tell("predicting")
     best = theory.best_step(p, sqrt(p.n))
     best = theory.best_step(p) if best.at_bound else best

@@ -131,7 +131,7 @@ class Problem:
 
     @property
     def D(self):
-        """Limit of ‖β‖², β = Xᵀr/n with r the residual the gradient sees.
+        """Limit of ‖β‖², β = Xᵀr/n with r the residual in the gradient.
 
         c⋆1² + φ(c⋆² + σ_ε²) for a negligible initial output; the full one adds c_1² + φ E σ². φ is `step_phi`.
         """

@@ -5,7 +5,7 @@ docs/*.md                       what pages quote: see `documents`
 figures/large.md                headline rows at the large preset; records in figures/large.json
 figures/seeds.md                what fails under other roots; records in figures/seeds.json
 
-A record has its date and the digest of what it is of, so that a notebook that has changed since is told apart: the code
+A record has its date and the digest of what it is of, so that a notebook that has changed since is recognised: the code
 and parameters of a large run; for other roots, the rows that the default run prints.
 """
 

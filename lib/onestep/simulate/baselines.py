@@ -1,6 +1,6 @@
 """What one gradient step has to beat: kernel ridge regression with all 2n labels.
 
-The network splits its 2n samples between the two layers; a kernel sees all of them. Errors are returned for every
+The network splits its 2n samples between the two layers; a kernel uses all of them. Errors are returned for every
 penalty asked for, so that a notebook can grant a kernel the penalty that is best for it.
 """
 

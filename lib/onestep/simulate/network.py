@@ -105,7 +105,7 @@ def _labels(p, beta_star, rng, X):
 
 
 def residual(p: Problem, draw: Draw):
-    """The residual r the gradient sees: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
+    """The residual r in the gradient: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
     if p.initial_output == "negligible":
         return draw.y
     return _residual(p, draw, draw.X @ draw.W0.T)

@@ -274,7 +274,7 @@ def _features(p, eta, count, order, rng):
 
 
 def _variates(p, now):
-    """`variates`, and how W0 sees a and β_y = Xᵀy/n, which does not know W0: ‖W0ᵀa‖², ‖W0β_y‖²/‖β_y‖² and aᵀW0β_y."""
+    """`variates`, and W0 along a and along β_y = Xᵀy/n, independent of it: ‖W0ᵀa‖², ‖W0β_y‖²/‖β_y‖² and aᵀW0β_y."""
     hidden, beta = now.W0.T @ now.a, network.direction(p, now, of="labels")
     along = now.W0 @ beta / np.linalg.norm(beta)
     more = [hidden @ hidden - 1, along @ along - p.N / p.d, hidden @ beta]

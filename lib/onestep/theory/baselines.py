@@ -15,7 +15,7 @@ def linear_ridge(p: Problem, samples, *, least=0.0):
 
     With γ = d/samples and the effective penalty ν, penalty = ν(1 - γ/(1+ν)), the error is
     [c⋆1² (ν/(1+ν))² + c⋆2² + … + σ_ε²] / (1 - γ/(1+ν)²), lowest at penalty γ (c⋆2² + … + σ_ε²)/c⋆1²
-    (Dobriban & Wager 2018). `samples` is 2n for a method that sees the labels of both layers.
+    (Dobriban & Wager 2018). `samples` is 2n for a method that uses the labels of both layers.
 
     Parameters
     ----------

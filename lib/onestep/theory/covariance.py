@@ -160,7 +160,7 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     Parameters
     ----------
     p, spectrum : as for `population`.
-    basis : "eigenbasis" if the entries are those in the eigenbasis of Σ, "random" if in one that does not know it.
+    basis : "eigenbasis" if the entries are those in the eigenbasis of Σ, "random" if in one independent of it.
 
     Raises
     ------

@@ -9,8 +9,8 @@ powers,
 and with η_1 = n^α1, η_2 = n^α2 term k has size n^{α2 - k(1/2 - α1)}. It grows for k < α2/(1/2 - α1) if c_{k+1} ≠ 0.
 
 Reused batch. Sample j took part in the first step: z_j = z̃_j + φ y_j, z̃_j = x_jᵀ(β without sample j). So
-y z = y z̃ + φ y², and the second gradient sees the labels' square, whose information exponent may be 1 where that of y
-is not (Dandi et al. 2024). On a fresh batch z = z̃.
+y z = y z̃ + φ y², and the second gradient contains the squared labels, whose information exponent may be 1 where that of
+y is not (Dandi et al. 2024). On a fresh batch z = z̃.
 
 Without the expansion, for the shifted ReLU: sample j's own share of the pre-activation is (u_i/c_1) φ y_j σ'(g), with g
 the pre-activation before the first step, and the rest of the step's noise is N(0, (u_i/c_1)² φ E y² Var σ'). The rows

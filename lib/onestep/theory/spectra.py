@@ -5,14 +5,14 @@ with t the eigenvalues of the rows' covariances, the squared singular values x o
 
     x(w) = w (1 + δ(w)),   δ(w) = γ ∫ t/(w - t) dH(t).
 
-A finite-rank spike sees the bulk through w alone (Benaych-Georges & Nadakuditi 2012): it leaves where its equation
+The bulk enters a finite-rank spike through w alone (Benaych-Georges & Nadakuditi 2012): it leaves where its equation
 strength(w) = 1, decreasing in w, has its root beyond the bulk's end.
 
     W:  t = r_i², the growth of row i by the part of the gradient that is not rank one;       γ = N/d.
     F:  t = eigenvalues of Σ = c_1² W0W0ᵀ + c_{>1}² I,  x = s²/n;  w = -ν, the effective ridge of `theory`;  γ = N/n.
 
-With the full initial output β holds -c_1 W0ᵀa. Given e = W0ᵀa, the first layer is a eᵀ beside rows that do not know e
-and have nothing along a, so that the step's spike θ a β̂ᵀ, θ = ηc_1√D, joins a eᵀ to one of strength
+With the full initial output β holds -c_1 W0ᵀa. Given e = W0ᵀa, the first layer is a eᵀ beside rows independent of e
+that have nothing along a, so that the step's spike θ a β̂ᵀ, θ = ηc_1√D, joins a eᵀ to one of strength
 √(θ² - 2θρ_0 + 1), ρ_0 = |c_1|/√D the cosine of β with -e.
 """
 

@@ -27,7 +27,7 @@ _REACH = 1 / 4  # … and good to 1 % up to this s
 
 
 def thresholds(order):
-    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k is born; a list of floats.
+    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k leaves the bulk; a list of floats.
 
     Parameters
     ----------

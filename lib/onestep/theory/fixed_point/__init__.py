@@ -1,6 +1,6 @@
 """The fixed point behind `every_step`, whose equations docs/theory.md derives; comments cite its numbers.
 
-first_batch  the law of the residuals that the step sees, M, C, β and their traces, eq. (5) to (9), (41) and (43)
+first_batch  the law of the residuals in the step, M, C, β and their traces, eq. (5) to (9), (41) and (43)
 units        rows after the step: spike, length and covariance on nodes, eq. (10) to (18)
 nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4); what the theory leaves out
 degree_one   the linear problem with the first batch eliminated, eq. (22) to (33)

@@ -1,8 +1,8 @@
 """The equivalent features after a step of any size, at the n and d at hand, and the ridge problem on them.
 
 `update` is the fixed-point map, eq. (19) to (21) and (26); `training_loss` the loss, eq. (36). Complex states give
-derivatives. In degree 1 the covariance of rows and the directions that the first batch knows are
-kept (`degree_one`); degrees 2 and 3 are isotropic.
+derivatives. In degree 1 the covariance of rows and the directions that the first batch depends on
+are kept (`degree_one`); degrees 2 and 3 are isotropic.
 
 Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
 """

@@ -22,7 +22,7 @@ from .. import quadrature
 
 @dataclass(frozen=True)
 class FirstBatch:
-    """The law of the residuals y that the gradient step sees, with the inputs along the directions e_a they depend on.
+    """The law of the residuals y in the gradient step, with the inputs along the directions e_a they depend on.
 
     phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
     one : (Y,) weights of E f(y);  along : (A, Y) of E s_a f(y);  pair : (A, A, Y) of E s_a s_b f(y), with s_a = e_aᵀx.

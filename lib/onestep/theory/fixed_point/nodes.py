@@ -18,7 +18,7 @@ from .units import Units, units
 
 # Of σ's root mean square: directions of m_k kept, the others being noise. N weighs the square of those of degree 0.
 _SMALLEST = (1e-6, 1e-4, 1e-4, 1e-4)
-ISOTROPIC = [0, 2, 3]  # degrees of which the first batch knows no direction
+ISOTROPIC = [0, 2, 3]  # degrees in which the first batch has no special direction
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Rows:
 
     a, chance : readout weights and their probabilities.  spike : u.  square : E ‖ω - uβ̂‖².  along : β̂ᵀΣ_uβ̂.
     mix : (4, A) of Σ_u/square = mix·(I, M, M², C).  tilt : d times the covariance of ‖ω‖² with e = √d β̂ᵀω/√along.
-    fall : d times the slope of r² in -e².  spread : d/2 times the variance of ‖ω‖² that e does not tell.
+    fall : d times the slope of r² in -e².  spread : d/2 times the variance of ‖ω‖² that e does not explain.
     follow : slope of the spike, relative to u, in the relative fluctuation of ‖ω‖².
     """
 
@@ -117,7 +117,7 @@ def rows(p: Problem, eta, batch, a, chance, step_noise):
 def mean_excess(p: Problem, move, batch, t, powers, law, step_noise):
     """d times what order 1/d adds to the mean of ‖ω‖² after a move η a_i, eq. (17)."""
     c3, c4 = p.student.coefficients(4)[3:]
-    more = batch.excess @ powers  # the few directions that y knows
+    more = batch.excess @ powers  # the few directions that y depends on
     if step_noise in ANISOTROPIC:  # longer inputs move rows by more
         own = law.start - 1 - batch.phi * batch.moment(2) * t**2
         more = more + own * (2 + batch.excess[3] / batch.moment(2)) + 24 * c4 * move * batch.excess[1]

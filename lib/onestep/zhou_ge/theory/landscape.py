@@ -105,7 +105,7 @@ class Certificate:
 
     @cached_property
     def _span(self):
-        """The subspace and, if there is one, a direction outside it: η knows no more of the others."""
+        """The subspace and, if there is one, a direction outside it: η is the same in all others."""
         rest = np.eye(self._basis.shape[1]) - self._basis.T @ self._basis
         outside = rest[[np.argmax(np.diag(rest))]]
         return np.vstack([self._basis, polar(outside)[1]]) if np.trace(rest) > 0.5 else self._basis

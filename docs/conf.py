@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onestep
 
-_known = json.loads(Path(__file__).with_name("site.json").read_text(encoding="utf-8"))
+_site = json.loads(Path(__file__).with_name("site.json").read_text(encoding="utf-8"))
 
 project = "onestep"
 author = copyright = "the onestep maintainers"
@@ -28,7 +28,7 @@ python_maximum_signature_line_length = 70  # longer ones get a line for each arg
 
 html_theme = "furo"
 html_title = "One gradient step"
-html_baseurl = _known["urls"].get("Documentation", "")
+html_baseurl = _site["urls"].get("Documentation", "")
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]  # copied as it is: a page with JavaScript of its own keeps it there
 templates_path = ["templates"]
@@ -42,8 +42,8 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#7cc4f0", "color-brand-content": "#7cc4f0"},
 }
 html_context = {"base": html_baseurl}
-if "Repository" in _known["urls"]:
-    _link = {"name": "Repository", "url": _known["urls"]["Repository"], "html": "Repository", "class": ""}
+if "Repository" in _site["urls"]:
+    _link = {"name": "Repository", "url": _site["urls"]["Repository"], "html": "Repository", "class": ""}
     html_theme_options["footer_icons"] = [_link]
 
 mathjax4_config = {
@@ -59,6 +59,6 @@ mathjax4_config = {
         "menuOptions": {"settings": {"enrich": False, "speech": False, "braille": False, "assistiveMml": True}},
     },
 }
-if _known["mathjax"]:
+if _site["mathjax"]:
     mathjax_path = "mathjax/tex-chtml.js"
     mathjax4_config["loader"] = {"load": ["a11y/assistive-mml"], "paths": {"fonts": "[mathjax]"}}

@@ -199,7 +199,7 @@ def test_the_sign_of_the_activation_does_not_matter(output):
     assert one == other
 
 
-def test_a_large_step_makes_the_outputs_alike():
+def test_after_a_large_step_the_initial_output_does_not_matter():
     # the spike of W at equal strength θ² - 2θρ_0, and F built on it with the noise of the step left out
     p = Problem(10**6, 3 * 10**5, 10**6, activation=WAVE)
     full = p.replace(initial_output="full")

@@ -135,3 +135,27 @@ def test_what_is_learned_against_simulation():
     assert found[1] == pytest.approx(predicted[1], rel=0.06)
     assert found[2] == pytest.approx(predicted[2], rel=0.06)
     assert predicted[2] > 0.4
+
+
+def test_what_a_batch_adds_to_the_plane_against_drawn_batches():
+    """At φ = 1/2, where (45) before its mean is taken out has 1.8 times the length that M adds to β̂."""
+    p = Problem(4000, 2000, 500, activation="gelu", teacher=(0.0, 0.5, 1.0), noise=0.2)
+    batch = theory.fixed_point.family(p, order=20).batch
+    M, _ = plane.krylov(batch)
+    np.testing.assert_allclose((M @ M)[:2, :2], batch.plane[2])  # (9)
+    length, inner = [], []
+    for seed in range(4):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        hat = draw.X.T @ draw.y
+        hat /= np.linalg.norm(hat)
+        zeta = draw.beta_star - hat * (hat @ draw.beta_star)
+        pair = np.array([hat, zeta / np.linalg.norm(zeta)])
+        out = (draw.X.T @ (draw.y[:, None] * (draw.X @ pair.T)) / p.n).T
+        out -= out @ pair.T @ pair
+        size, vectors = np.linalg.eigh(out @ out.T)
+        onto = draw.X @ ((vectors / np.sqrt(size)) @ vectors.T @ out).T
+        length.append(out @ out.T)
+        inner.append((onto.T * draw.y) @ onto / p.n)
+    for found, expected in ((length, M[:2, 2:] @ M[2:, :2]), (inner, M[2:, 2:])):
+        mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+        assert np.all(np.abs(mean - expected) < 4 * se + 0.05 * expected.max()), (mean, se, expected)

@@ -39,11 +39,18 @@ def krylov(batch):
     axes = np.array([hat, np.array([1 - batch.cosine[0] * hat[0], -batch.cosine[0] * hat[1]]) / batch.away])
     own = sqrt(phi / m2) * y  # of a sample along its own part of β
     pair = np.array([[batch.pair[0, 0], batch.along[0] * own], [batch.along[0] * own, batch.one * (1 + own**2)]])
-    size, vectors = np.linalg.eigh(phi * batch.plane[3])
+    single = np.array([batch.along[0], batch.one * own])
+    mean = single @ y**2 / m2  # what lies along Σ y_j x_j is in the plane already
+
+    def centred(k):  # E y^k (x - mean)(x - mean)ᵀ
+        cross = np.outer(single @ y**k, mean)
+        return axes @ (pair @ y**k - cross - cross.T + batch.moment(k) * np.outer(mean, mean)) @ axes.T
+
+    size, vectors = np.linalg.eigh(phi * centred(2))
     root = np.sqrt(np.maximum(size, _NONE))
     outward = (vectors * root) @ vectors.T
     inward = (vectors / root) @ vectors.T
-    beyond = inward @ (phi**2 * axes @ (pair @ y**3) @ axes.T) @ inward
+    beyond = inward @ (phi**2 * centred(3)) @ inward
     M, C = np.block([[batch.plane[1], outward], [outward, beyond]]), m2 * np.eye(4)
     C[:2, :2] = batch.plane[3]
     return M, C

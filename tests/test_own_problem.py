@@ -97,7 +97,7 @@ def quick(monkeypatch):
 
 def test_it_says_where_errors_are_not_calibrated(quick):
     assert "not calibrated for noise = 2, not 0 to 1" in str(study(P.replace(noise=2.0), 1.0, trials=0))
-    assert "not calibrated" not in str(study(P.replace(n=200), 1.0, trials=0))
+    assert "not calibrated" not in str(study(P.replace(n=200, teacher=(0.0, 1.0, 0.4)), 1.0, trials=0))
 
 
 def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(quick, monkeypatch):

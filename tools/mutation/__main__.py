@@ -7,8 +7,8 @@ runs; the runner's mistakes meet the runner's tests.
 A test that hangs for ten minutes has noticed. In the end every test that noticed something runs on the library as it
 is, and must pass there.
 
-Prints what noticed each mutant, and the share noticed of each of the two lists ("audit", "new"); a run over all mutants
-writes this to `README.md`. Exits 1 if less than 95 % of either list was noticed.
+Prints what noticed each mutant, and how many of each file were noticed; a run over all mutants writes this to
+`README.md`. Exits 1 if less than 95 % were noticed.
 """
 
 import multiprocessing
@@ -27,7 +27,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENOUGH = 0.95
 PATIENCE = 600  # seconds
-LISTS = ("audit", "new")
 UNIT = [ROOT / "tests" / name for name in ("theory", "simulate", "report", "zhou_ge")]
 UNIT += sorted(ROOT.glob("tests/test_*.py"))
 LOADED = ("nbformat", "numpy", "scipy.interpolate", "scipy.optimize", "scipy.stats")  # before each fork
@@ -51,22 +50,22 @@ def main(wanted):
         noticing = sorted({mutant["noticed"] for mutant in chosen if mutant["noticed"]})
         if noticing and (wrong := first_failure(folder, noticing)):
             sys.exit(f"{wrong} fails on the library as it is, so that it notices nothing")
-    print("\n".join(" | ".join(line) for line in shares(chosen)))
+    print("\n".join(" | ".join(line) for line in counts(chosen)))
     if len(chosen) == len(mutants):
         (HERE / "README.md").write_text(report(chosen), encoding="utf-8")
-    return int(any(share(part) < ENOUGH for part in parts(chosen).values()))
+    return int(sum(bool(mutant["noticed"]) for mutant in chosen) < ENOUGH * len(chosen))
 
 
 def read(path):
     """The mutants, checked: each changes code that stands exactly once in its file into other code that compiles."""
     mutants = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
     for mutant in mutants:
-        if not {"list", "file", "what", "old", "new"} <= set(mutant) <= {"list", "file", "what", "old", "new", "by"}:
-            raise ValueError(f"{mutant}: must have list, file, what, old and new, and may have by")
+        if not {"file", "what", "old", "new"} <= set(mutant) <= {"file", "what", "old", "new", "by"}:
+            raise ValueError(f"{mutant}: must have file, what, old and new, and may have by")
         source = (ROOT / "lib" / mutant["file"]).read_text(encoding="utf-8")
         where = f"{mutant['file']}: {mutant['old']!r}"
-        if mutant["list"] not in LISTS or mutant["old"] == mutant["new"]:
-            raise ValueError(f"{where}: list must be one of {LISTS}, and new another text than old")
+        if mutant["old"] == mutant["new"]:
+            raise ValueError(f"{where}: new must be another text than old")
         if source.count(mutant["old"]) != 1:
             raise ValueError(f"{where} stands there {source.count(mutant['old'])} times, not once")
         compile(source.replace(mutant["old"], mutant["new"]), mutant["file"], "exec")
@@ -100,8 +99,8 @@ def noticed_last(mutant, text):
     """The test that a line of README.md names for this mutant, if there still is such a test."""
     for line in text.splitlines():
         cells = line[2:-2].split(" | ")
-        if cells[1:3] == [mutant["list"], mutant["what"]]:
-            file, _, name = f"tests/{cells[3]}".partition("::")
+        if cells[:2] == [mutant["file"], mutant["what"]]:
+            file, _, name = f"tests/{cells[2]}".partition("::")
             if (ROOT / file).exists() and f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"):
                 return f"{file}::{name}"
     return None
@@ -137,25 +136,12 @@ def run_tests(folder, tests, said):
     sys.exit(pytest.main([*options, *(f"--ignore={path}" for path in SLOW), *map(str, tests)]))
 
 
-def parts(mutants):
-    """The mutants of each list that has any."""
-    return {name: found for name in LISTS if (found := [mutant for mutant in mutants if mutant["list"] == name])}
-
-
-def share(mutants):
-    return sum(bool(mutant["noticed"]) for mutant in mutants) / len(mutants)
-
-
-def shares(mutants):
-    """Lines of a table: of each file's mutants, and of all, how many each list's were noticed."""
-    lines = [("file", *LISTS)]
+def counts(mutants):
+    """Lines of a table: how many mutants of each file, and of all, were noticed."""
+    lines = [("file", "noticed")]
     for file in [*dict.fromkeys(mutant["file"] for mutant in mutants), ""]:
-        found = parts([mutant for mutant in mutants if mutant["file"] == file or not file])
-        counts = [
-            f"{sum(bool(mutant['noticed']) for mutant in part)} of {len(part)}" if (part := found.get(name)) else ""
-            for name in LISTS
-        ]
-        lines.append((file or "all", *counts))
+        found = [bool(mutant["noticed"]) for mutant in mutants if mutant["file"] == file or not file]
+        lines.append((file or "all", f"{sum(found)} of {len(found)}"))
     return lines
 
 
@@ -168,16 +154,15 @@ def report(mutants):
     body = []
     for mutant in mutants:
         test = (mutant["noticed"] or "nothing").replace("|", "\\|")
-        body.append((mutant["file"], mutant["list"], mutant["what"], test.removeprefix("tests/").split("[")[0]))
+        body.append((mutant["file"], mutant["what"], test.removeprefix("tests/").split("[")[0]))
     return f"""# Mistakes that the unit tests notice
 
 Written by `python tools/mutation` on {date.today().isoformat()}. Each mistake of `mutants.toml` was made alone, and
-the unit tests ran until the first failure. "audit": mistakes that an audit of the formulas
-named; "new": mistakes in code that it did not see.
+the unit tests ran until the first failure.
 
-{table(*shares(mutants))}
+{table(*counts(mutants))}
 
-{table(("file", "list", "mistake", "first test that noticed"), *body)}
+{table(("file", "mistake", "first test that noticed"), *body)}
 """
 
 

@@ -53,7 +53,7 @@ def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=Fals
 
 
 def fresh_steps(target, d, n, N, steps, rng, activation, *, eta=2.0):
-    """Cosines of the neurons with the target's directions after 0, 1, ..., `steps` giant steps, (steps + 1, N, r).
+    """Cosines of the neurons with the target's directions after 0, 1, ..., `steps` large steps, (steps + 1, N, r).
 
     Every step draws n fresh samples, moves w_i to w_i + η g_i and puts it back on the unit sphere.
 

@@ -1,9 +1,10 @@
 """Laws of the bulk of singular values: where it ends, its density, and where its largest value lies at finite size.
 
-A bulk of squared singular values x is reached from outside through w = -1/m, m the mean of 1/(λ - x) over the bulk's
-eigenvalues λ, zeros included: x(w) is convex, the bulk ends at its minimum, w = `turn`, and inside the bulk w is
-complex. Beside the end the largest of `count` values fluctuates by σ = (count √(2/x'')/w²)^{-2/3}, and follows
-the law of Tracy & Widom (1996) for real matrices, whose mean lies 1.21 σ inside the bulk.
+A bulk of squared singular values x is reached from outside through w = -1/m, m the Stieltjes transform, the mean of
+1/(λ - x) over the bulk's eigenvalues λ, zeros included: x(w) is convex, the bulk ends at its minimum, w = `turn`, and
+inside the bulk w is complex. Beside the end the largest of `count` values fluctuates by
+σ = (count √(2/x'')/w²)^{-2/3}, and follows the law of Tracy & Widom (1996) for real matrices, whose mean lies 1.21 σ
+inside the bulk.
 
 Rows of one covariance up to scale have x(w) in closed form (Marchenko & Pastur 1967, Silverstein & Choi 1995; `Law`).
 Rows whose covariances differ and do not commute, as those of W after a large step, have it from a fixed point

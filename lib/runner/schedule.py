@@ -90,7 +90,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
             wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
-        names = {notebook.name for notebook in planned.notebooks} - set(wrong)
+        names = {each.name for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])}
         for ledger in tables.read_ledgers(project.outputs(planned.label)[1]):
             if ledger["notebook"] in names:
                 runs.setdefault(ledger["notebook"], []).append(ledger)

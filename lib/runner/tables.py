@@ -50,7 +50,9 @@ def filled(root, text, ledgers):
     claims = root / "docs" / "claims.md"
     made = {"results": results_table(ledgers) if ledgers else ""}
     if claims.exists() and ledgers:
-        made["glance"] = glance(ledgers, claims.read_text(encoding="utf-8"), read_records(root, "large"))
+        made["glance"] = glance(
+            ledgers, claims.read_text(encoding="utf-8"), read_records(root, "large"), read_records(root, "seeds")
+        )
     for part, content in made.items():
         text = PARTS[part].sub(lambda match, content=content: f"{match[1]}\n\n{content}\n\n{match[2]}", text)
     return text
@@ -119,7 +121,7 @@ def control_of(row, ledger):
     return next((name[len(row["quantity"]) + 2 :] for name in names if name.startswith(f"{row['quantity']}: ")), "")
 
 
-def glance(ledgers, claims, large):
+def glance(ledgers, claims, large, seeds):
     """How many claims have which status, how many rows there are, how small an error they would notice, what fails.
 
     Parameters
@@ -128,8 +130,8 @@ def glance(ledgers, claims, large):
         The ledgers.
     claims : str
         The text of `docs/claims.md`, whose tables state a status in their last column.
-    large : dict
-        The records of `figures/large.json`.
+    large, seeds : dict
+        The records of `figures/large.json` and of `figures/seeds.json`.
     """
     found = re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
@@ -148,6 +150,9 @@ def glance(ledgers, claims, large):
             f"{sum(not row['passed'] for row in rows)} fail.",
             f"- Headline rows would notice an error of {100 * np.median(sharp):.1f} % (median), "
             f"{100 * max(sharp):.1f} % at most.",
+            f"- Runs under [other seeds](figures/seeds.md) in which a row fails: "
+            f"{sum(len(found['failed']) for found in seeds.values())} of "
+            f"{sum(found['roots'] for found in seeds.values())}.",
             f"- At larger sizes, in {len(large)} notebooks, {sum(failed.values())} of "
             f"{sum(found['rows'] for found in large.values())} fail"
             + (f", in {places}: [what and why](docs/large.md)." if failed else "."),
@@ -298,7 +303,8 @@ def _large_values(project, name):
 def seeds_found(name, runs, failed, count):
     """Record of one notebook, without date and code: its roots, its rows, what failed by root, and pooled headlines.
 
-    runs : its ledger under each of the `count` roots where nothing failed.   failed : {(root, notebook): message}.
+    runs : its ledger under each of the `count` roots at which it ran to its end.
+    failed : {(root, notebook): message}.
     """
     lines = {str(root): " ".join(text.split()) for (root, failing), text in failed.items() if failing == name}
     rows = len(runs[0]["rows"]) if runs else 0
@@ -390,7 +396,7 @@ def seeds_page(project, kept):
         )
     parts = [
         "# Other seeds",
-        f"What notebooks do at their default sizes under the first ten or all twenty of the roots "
+        f"What notebooks do at their default sizes under {FEWEST} or more of the roots "
         f"{', '.join(map(str, ROOTS))}: {len(kept)} of {len(notebooks)} have run"
         + (f"; not yet {', '.join(missing)}. " if missing else ". ")
         + f"Of these {sum(entry['roots'] for entry in kept.values())} runs "

@@ -234,7 +234,7 @@ def test_the_table_of_other_seeds_is_made_of_its_records():
         recorded = {row["quantity"] for row in found["headlines"]}
         for row in LEDGERS[name]["rows"]:
             if row["headline"] and row["kind"] == "agreement" and row["values"].get("se"):
-                assert row["quantity"] in recorded, f"{name} has a headline row that the record of ten roots lacks"
+                assert row["quantity"] in recorded, f"{name} has a headline row that the record lacks"
 
 
 def test_the_precise_table_is_made_of_its_records():

@@ -44,7 +44,9 @@ def test_the_glance_counts_claims_rows_and_resolutions(book):
     book["rows"][1]["headline"] = True
     claims = "| C1 | a | b | c | verified for n ≤ 3 |\n| C2 | a | b | c | verified after correction; x |\n"
     large = {"07_example": {"rows": 5, "failing": ["a"]}, "08_gone": {"rows": 3, "failing": []}}
-    text = tables.glance([book], claims, large)
+    seeds = {"07_example": {"roots": 20, "failed": {"101": "a"}}, "08_other": {"roots": 10, "failed": {}}}
+    text = tables.glance([book], claims, large, seeds)
+    assert "Runs under [other seeds](figures/seeds.md) in which a row fails: 1 of 30." in text
     assert "At larger sizes, in 1 notebooks, 1 of 5 fail, in [07](notebooks/07_example.ipynb)" in text
     assert "2 [claims](docs/claims.md): 1 verified after correction, 1 verified." in text
     assert "1 notebooks, 5 tests with 1 controls that they must reject; 0 fail." in text
@@ -74,4 +76,4 @@ def test_pooling_roots_shows_how_far_off_headlines_are(book):
         other = row | {"quantity": "only once"}
         runs.append(book | {"rows": [row | {"values": values}, *([other] if measured == 1.1 else [])]})
     assert tables.pooled(runs, 3) == [{"quantity": "row 0", "off": "10 ± 2.9", "resolution": "20 %"}]
-    assert tables.pooled(runs, 4) == []  # one root failed: what the others say would flatter
+    assert tables.pooled(runs, 4) == []  # it stopped at one root: what the others say would flatter

@@ -18,8 +18,10 @@ def without_43():
     """Samples count alike in β."""
     real = solver.first_batch
     solver.first_batch = lambda p, phi, order, tau=0.0: real(p, phi, order)
-    yield
-    solver.first_batch = real
+    try:
+        yield
+    finally:
+        solver.first_batch = real
 
 
 @contextmanager
@@ -35,8 +37,10 @@ def without_44():
         return replace(found, plane=plane)
 
     units.on_nodes = plain
-    yield
-    units.on_nodes = real
+    try:
+        yield
+    finally:
+        units.on_nodes = real
 
 
 def line(name, rows, term):

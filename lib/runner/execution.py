@@ -47,7 +47,7 @@ def execute(source, parameters, in_force, figures, on_cell, stop, settings=None)
     ----------
     source : path of the notebook; its folder is the working directory
     parameters : values that replace those of the cell tagged `parameters`; none leaves the notebook as it is
-    known : all parameters in force, for the ledger and the stored numbers
+    in_force : all parameters by name, for the ledger and the stored numbers
     figures : folder for the figures and the ledger
     on_cell : called after each cell
     stop : threading.Event that, once set, ends the kernel and with it the run

@@ -81,7 +81,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
     """Run the notebooks under each root and print, row by row, what failed; return 1 if anything did, else 0.
 
     Results go to `build/seeds/<root>`. What the first ten or more of the `tables.ROOTS` find at default sizes is
-    recorded in `figures/seeds.md`.
+    recorded in `figures/seeds.md`, unless the record of the same rows is of more roots.
     """
     runs, failed = {}, {}
     for root in roots:
@@ -90,23 +90,19 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
             wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
-        names = {each.name for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])}
+        ran = {each.name for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])}
         for ledger in tables.read_ledgers(project.outputs(planned.label)[1]):
-            if ledger["notebook"] in names:
+            if ledger["notebook"] in ran:
                 runs.setdefault(ledger["notebook"], []).append(ledger)
-    kept = {
-        notebook.name: tables.seeds_found(notebook.name, runs.get(notebook.name, []), failed, len(roots))
-        for notebook in planned.notebooks
-    }
-    print(tables.seeds_table(kept))
+    names = [notebook.name for notebook in planned.notebooks]
+    found = {name: tables.seeds_found(name, runs.get(name, []), failed, len(roots)) for name in names}
+    print(tables.seeds_table(found))
     first = tuple(roots) == tables.ROOTS[: len(roots)]
     if first and len(roots) >= tables.FEWEST and preset == "default":
-        others = tables.other_rows(project, runs)
-        for name in others:
-            print(
-                f"{name}: not recorded, as figures/{name}.json has other rows: run it at default first", file=sys.stderr
-            )
-        tables.record_seeds(project, [notebook for notebook in planned.notebooks if notebook.name not in others], kept)
+        reasons = tables.not_to_record(project, runs, found)
+        for name, reason in reasons.items():
+            print(f"{name}: not recorded, {reason}", file=sys.stderr)
+        tables.record_seeds(project, {name: found[name] for name in names if name not in reasons})
     return int(bool(failed))
 
 

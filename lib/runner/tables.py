@@ -190,11 +190,11 @@ def read_records(root, name):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def keep_records(project, name, found, same):
-    """Keep each record in `found` that differs from the one kept in any of the parts `same`, and show them."""
+def keep_records(project, name, found, parts):
+    """Keep each record in `found` that differs from the one kept in any of these `parts`, and show all of them."""
     kept = read_records(project.root, name)
     for notebook, now in found.items():
-        if notebook not in kept or any(now[part] != kept[notebook][part] for part in same):
+        if notebook not in kept or any(now[part] != kept[notebook][part] for part in parts):
             kept[notebook] = now
     text = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     write_atomically(project.root / "figures" / f"{name}.json", text.encode())
@@ -205,13 +205,6 @@ def _show_records(project, name):
     if records := read_records(project.root, name):
         page = {"large": large_page, "seeds": seeds_page}[name]
         write_if_changed(project.root / "figures" / f"{name}.md", page(project, records))
-
-
-def record_state(record, part, now):
-    """When the record was made, and whether that `part` of it is another now; "not yet" for no record."""
-    if not record:
-        return "not yet"
-    return record["date"] if record.get(part) == now else f"{record['date']}; changed since"
 
 
 def record_large(project, manifest):
@@ -301,7 +294,7 @@ def _large_values(project, name):
 
 
 def seeds_found(name, runs, failed, count):
-    """Record of one notebook, without date and code: its roots, its rows, what failed by root, and pooled headlines.
+    """Record of one notebook, but for date and ledger: its roots, its rows, what failed by root, and pooled headlines.
 
     runs : its ledger under each of the `count` roots at which it ran to its end.
     failed : {(root, notebook): message}.
@@ -312,9 +305,12 @@ def seeds_found(name, runs, failed, count):
 
 
 def pooled(runs, count):
-    """Headline agreement rows over several roots: how far measured is from claimed, in per cent of the row's effect.
+    """How far the mean over roots is from what is claimed, for each headline agreement row of one notebook.
 
-    runs : ledgers of one notebook; a row counts if all of the `count` roots have it.
+    runs : its ledgers; a row counts if all of the `count` roots have it.
+
+    Returns a list of {"quantity", "off", "resolution"}, texts: the mean of (measured - claimed)/effect with its
+    standard error, in per cent, and the median resolution of one run.
     """
     rows = {}
     for ledger in runs:
@@ -333,22 +329,28 @@ def pooled(runs, count):
     return body
 
 
-def record_seeds(project, notebooks, kept):
-    """Keep what the first of the `ROOTS` found of these notebooks, and show it.   kept : {name: `found`}."""
+def record_seeds(project, found):
+    """Keep what the first of the `ROOTS` found of notebooks, and show it.   found : {notebook: its `seeds_found`}."""
     today, now = date.today().isoformat(), rows_printed(project)
-    found = {each.name: kept[each.name] | {"ledger": now.get(each.name), "date": today} for each in notebooks}
-    keep_records(project, "seeds", found, ("ledger", "roots", "rows", "failed", "headlines"))
+    records = {name: record | {"ledger": now.get(name), "date": today} for name, record in found.items()}
+    keep_records(project, "seeds", records, ("ledger", "roots", "rows", "failed", "headlines"))
 
 
-def other_rows(project, runs):
-    """Notebooks that have other rows in `runs` than in the committed ledgers.   runs : {notebook: its ledgers}."""
+def not_to_record(project, runs, found):
+    """{notebook: why what was found of it is no new record}.   runs : {notebook: its ledgers}.   found : {notebook: …}.
+
+    It ran with other rows than its committed ledger has, or under fewer roots than the record of the same rows.
+    """
     committed = {ledger["notebook"]: ledger for ledger in read_ledgers(project.root / "figures")}
     names = {name: [row["quantity"] for row in ledger["rows"]] for name, ledger in committed.items()}
-    return [
-        name
-        for name, ledgers in runs.items()
-        if any([r["quantity"] for r in ledger["rows"]] != names.get(name) for ledger in ledgers)
-    ]
+    printed, kept, reasons = rows_printed(project), read_records(project.root, "seeds"), {}
+    for name, record in found.items():
+        old = kept.get(name, {"roots": 0, "ledger": None})
+        if any([row["quantity"] for row in ledger["rows"]] != names.get(name) for ledger in runs.get(name, ())):
+            reasons[name] = f"as figures/{name}.json has other rows: run it at default first"
+        elif old["roots"] > record["roots"] and old["ledger"] == printed.get(name):
+            reasons[name] = f"as figures/seeds.json has {old['roots']} roots of the same rows: run it under as many"
+    return reasons
 
 
 def rows_printed(project):
@@ -364,10 +366,13 @@ def rows_printed(project):
     return {name: digest(json.dumps(rows, ensure_ascii=False).encode()) for name, rows in printed.items()}
 
 
-def seeds_table(kept, states=None):
-    """What failed under other roots, one line per notebook.   kept : {name: `found`}.   states : when it was run."""
+def seeds_table(found, states=None):
+    """What failed under other roots, one line per notebook.
+
+    found : {notebook: its `seeds_found`}.   states : {notebook: when it was run}.
+    """
     body = []
-    for name, entry in kept.items():
+    for name, entry in found.items():
         lines = "<br>".join(f"{root}: {message}" for root, message in entry["failed"].items())
         line = [str(entry["roots"]), str(entry["rows"]), str(len(entry["failed"])), lines]
         body.append([name, *([states[name]] if states else []), *line])
@@ -380,7 +385,10 @@ def seeds_page(project, kept):
     """`figures/seeds.md`.   kept : as in `figures/seeds.json`."""
     notebooks, printed = [notebook.name for notebook in project.notebooks()], rows_printed(project)
     kept = {name: kept[name] for name in notebooks if name in kept}
-    states = {name: record_state(kept[name], "ledger", printed.get(name)) for name in kept}
+    states = {
+        name: record["date"] + ("" if record["ledger"] == printed.get(name) else "; changed since")
+        for name, record in kept.items()
+    }
     missing = [name for name in notebooks if name not in kept]
     body = [
         ["" if k else name, row["quantity"], row["off"], row["resolution"]]

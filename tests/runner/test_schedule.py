@@ -250,6 +250,27 @@ def test_the_table_of_other_seeds_is_kept_notebook_by_notebook(project, monkeypa
     assert "changed since" not in table.read_text().replace(line, "")
 
 
+def test_fewer_roots_of_the_same_rows_replace_no_record(project, monkeypatch, capsys):
+    monkeypatch.setattr("runner.tables.FEWEST", 2)
+    project.write("07")
+    project.write("08")
+    project.run_here()
+    project.run_here("07", "--seeds", "101", "102", "103")
+    before = project.snapshot()
+    capsys.readouterr()
+    assert project.run_here("--seeds", "101", "102") == 0
+    error = capsys.readouterr().err
+    assert "07_sample: not recorded, as figures/seeds.json has 3 roots of the same rows" in error
+    assert "08_sample" not in error
+    kept = json.loads((project / "figures/seeds.json").read_text())
+    assert kept["07_sample"] == json.loads(before["figures/seeds.json"])["07_sample"]
+    assert kept["08_sample"]["roots"] == 2
+    project.write("07", "x = x + 0.01")
+    project.run_here("07")
+    project.run_here("07", "--seeds", "101", "102")
+    assert json.loads((project / "figures/seeds.json").read_text())["07_sample"]["roots"] == 2
+
+
 def test_other_roots_of_one_notebook_say_nothing_of_the_others(project, monkeypatch, capsys):
     monkeypatch.setattr("runner.tables.FEWEST", 2)
     for number in ("07", "08"):

@@ -72,7 +72,7 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
 @pytest.mark.parametrize("p", [P1, P2, ODD], ids=["linear", "quadratic", "odd"])
 def test_no_step_is_the_random_features_model(p, layer, output):
     p = p.replace(first_layer=layer, initial_output=output).scaled(10**10)
-    (train, test, *_), _ = theory.fixed_point.family(p, order=58).evaluate(0.0)
+    train, test = theory.fixed_point.family(p, order=58).evaluate(0.0).losses
     expected = theory.untrained_limit(p)
     assert train == pytest.approx(expected.train, rel=1e-7)
     assert test == pytest.approx(expected.test, rel=1e-7)
@@ -311,7 +311,7 @@ def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
     p = Problem(951, 925, 2673, 0.0032378627817870277, "erf", "softplus", 0.23778365911992883, initial_output="full")
     family = theory.fixed_point.family(p)
     with np.errstate(all="ignore"):
-        state, residual = family.lowered(family.features(0.0))
+        state, residual = family.from_larger_ridge(family.features(0.0))
     assert residual < 1e-9
     untrained = theory.fixed_point.losses_at(family.features(0.0), state)
     small = theory.losses(p, 0.01)

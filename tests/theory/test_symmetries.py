@@ -41,7 +41,7 @@ def turned(p, cosine):
     mean = np.zeros(batch.mean.size)
     mean[0] = cosine * np.sqrt(batch.D)
     batch = dataclasses.replace(batch, mean=mean, rest=batch.D * (1 - cosine**2))
-    return np.array(dataclasses.replace(family, batch=batch).both(0.0))
+    return np.array(dataclasses.replace(family, batch=batch).losses(0.0))
 
 
 def harmonics(d):

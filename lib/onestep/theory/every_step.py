@@ -186,40 +186,42 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)
     family, largest = resolved(p, flat.max(), step_noise)
-    out, solutions, solution = np.empty((5, flat.size)), [None] * flat.size, largest[1]
-    for j in np.argsort(-flat, kind="stable"):
-        out[:, j], solution = largest if flat[j] == flat.max() else family.evaluate(flat[j], solution)
-        solutions[j] = solution
-    out[:2] += _over_batches(family, flat, out[:2], solutions)
-    out[3:] *= np.array([[TRAIN_ERROR], [TEST_ERROR]]) * (np.nan if uncalibrated(p) else 1.0)
-    train, test, residual, *error = (row.reshape(eta.shape)[()] for row in out)
+    solved, last = [largest] * flat.size, largest
+    for j in np.argsort(-flat, kind="stable"):  # downwards, each step from the solution at the one before
+        solved[j] = last = largest if flat[j] == flat.max() else family.evaluate(flat[j], last.solution)
+    mean_batch = np.transpose([each.losses for each in solved])
+    losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
+    rel_std = np.array([[TRAIN_ERROR], [TEST_ERROR]]) * np.transpose([each.fluctuations for each in solved])
+    rows = [*losses, np.array([each.residual for each in solved]), *(np.nan if uncalibrated(p) else 1.0) * rel_std]
+    train, test, residual, *error = (row.reshape(eta.shape)[()] for row in rows)
     return Losses(train, test, residual, Error(*error))
 
 
 def fluctuations(p, eta):
     """What `rel_std` is proportional to at steps eta (1-D), calibrated or not; (2, steps), for train and test."""
-    found, _ = resolved(p, np.max(eta))
-    return np.transpose([found.evaluate(step)[0][3:] for step in eta])
+    family, _ = resolved(p, np.max(eta))
+    return np.transpose([family.evaluate(step).fluctuations for step in eta])
 
 
 def _over_batches(family, eta, losses, solutions):
-    """What averaging over first batches adds to the losses (2, steps) at the mean one; of order 1/n.
+    """What averaging over first batches adds to the losses (2, steps) at the mean one, (2, steps); of order 1/n.
 
-    Of many steps only `_KNOTS` are evaluated: what is added is smooth in asinh(u√N/2), u ∝ η the spike, within 1e-4.
+    Of many steps only about `_KNOTS` are evaluated, and a spline in asinh(u√N/2), u ∝ η the spike, gives the others
+    within 1e-4.
     """
-    place = np.arcsinh(eta * family.strength * sqrt(family.p.N) / 2)
-    place, where, back = np.unique(place, return_index=True, return_inverse=True)
-    wanted = np.linspace(0, place[-1], _KNOTS + 1)[:, None] if place.size > _KNOTS + 1 else place[:, None]
-    chosen = np.unique(np.argmin(np.abs(place - wanted), axis=1))
+    scaled = np.arcsinh(eta * family.strength * sqrt(family.p.N) / 2)
+    scaled, first, inverse = np.unique(scaled, return_index=True, return_inverse=True)
+    wanted = np.linspace(0, scaled[-1], _KNOTS + 1)[:, None] if scaled.size > _KNOTS + 1 else scaled[:, None]
+    knots = np.unique(np.argmin(np.abs(scaled - wanted), axis=1))
     others = [replace(family, batch=batch) for batch in spread(family.batch, family.p.d)]
-    ratios = []
-    for j in where[chosen]:
-        found = [other.both(eta[j], solutions[j]) for other in others] if eta[j] else [losses[:, j]]
-        ratios.append(np.mean(found, axis=0) / losses[:, j] - 1)
-    ratios = np.array(ratios)
-    if chosen.size < place.size:
-        ratios = CubicSpline(place[chosen], ratios)(place)
-    return losses * ratios[back].T
+    changes = []  # relative, at the knots; none without a step
+    for j in first[knots]:
+        found = [other.losses(eta[j], solutions[j]) for other in others] if eta[j] else [losses[:, j]]
+        changes.append(np.mean(found, axis=0) / losses[:, j] - 1)
+    changes = np.array(changes)
+    if knots.size < scaled.size:
+        changes = CubicSpline(scaled[knots], changes)(scaled)
+    return losses * changes[inverse].T
 
 
 def learned(p, eta, degree, **options):
@@ -243,11 +245,11 @@ def learned(p, eta, degree, **options):
     """
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
     flat = np.atleast_1d(eta)
-    found, (_, solution) = resolved(p, flat.max(), **options)
-    out = np.empty((flat.size, degree + 1))
+    family, largest = resolved(p, flat.max(), **options)
+    out, solution = np.empty((flat.size, degree + 1)), largest.solution
     for j in np.argsort(-flat, kind="stable"):
-        features = found.features(flat[j])
-        state, _ = found.solve(features, flat[j], solution)
+        features = family.features(flat[j])
+        state, _ = family.solve(features, flat[j], solution)
         solution = features.solution(state)
         out[j] = [learned_at(features, state, k) for k in range(degree + 1)]
     return out.reshape(*eta.shape, degree + 1)
@@ -283,14 +285,8 @@ def best_step(p, largest=None, **options):
         largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, **options).strength)
     largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    found, (_, solution) = resolved(p, largest, **options)
-
-    def test(eta):
-        nonlocal solution
-        (_, error, *_), solution = found.evaluate(eta, solution)
-        return error
-
-    eta = _least(grid[::-1], test)
+    found, last = resolved(p, largest, **options)
+    eta = _least_test_error(grid[::-1], found.evaluate, last)
     best = fixed_point(p, eta, **options)
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
@@ -307,21 +303,29 @@ def best_ridge(p, eta, **options):
         As for `fixed_point`.
     """
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
-    family, (_, solution) = resolved(as_problem(p).replace(ridge=smallest), eta, **options)
+    family, last = resolved(as_problem(p).replace(ridge=smallest), eta, **options)
 
-    def test(log_ridge):
-        nonlocal solution
-        (_, error, *_), solution = replace(family, p=p.replace(ridge=float(np.exp(log_ridge)))).evaluate(eta, solution)
-        return error
+    def evaluate(log_ridge, solution):
+        return replace(family, p=p.replace(ridge=float(np.exp(log_ridge)))).evaluate(eta, solution)
 
-    ridge = float(np.exp(_least(np.linspace(np.log(smallest), np.log(largest), 15), test)))
+    grid = np.linspace(np.log(smallest), np.log(largest), 15)
+    ridge = float(np.exp(_least_test_error(grid, evaluate, last)))
     found = fixed_point(p.replace(ridge=ridge), eta, **options)
     at_bound = not 1.01 * smallest < ridge < 0.99 * largest
     return Best(eta, ridge, float(found.train), float(found.test), at_bound)
 
 
-def _least(grid, function):
-    """Minimiser of function between the neighbours of the grid's best point; that point if nothing beats it."""
+def _least_test_error(grid, evaluate, last):
+    """The x with the least test error between the neighbours of the grid's best point; that point if none is better.
+
+    evaluate : function of x and of the `Solution` at the x before; returns `Solved`.   last : `Solved` to start from.
+    """
+
+    def function(x):
+        nonlocal last
+        last = evaluate(x, last.solution)
+        return last.losses[1]
+
     values = [function(x) for x in grid]
     j = int(np.argmin(values))
     bounds = sorted((grid[max(0, j - 1)], grid[min(grid.size - 1, j + 1)]))

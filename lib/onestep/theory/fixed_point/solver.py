@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import factorial, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
@@ -15,8 +16,8 @@ from .. import quadrature
 from ..random_features import IMAGINARY
 from . import equations
 from .first_batch import FirstBatch, first_batch
+from .nodes import Solution, fluctuation
 from .nodes import features as equivalent_features
-from .nodes import fluctuation
 from .units import ANISOTROPIC, STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
@@ -54,26 +55,42 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0]):
 
 
 def resolved(p, eta, step_noise="correlated"):
-    """The coarsest quadrature whose losses at the largest step agree with the next one's, and the solution there."""
-    last = None
+    """The `Family` on the coarsest quadrature whose losses at the step eta agree with the next one's, `Solved` there.
+
+    eta : the largest step asked for, which needs the finest quadrature.
+    """
+    coarse = on_coarse = None
     for order in _ORDERS:
-        finer = family(p, step_noise=step_noise, order=order)
-        weight = eta * finer.strength
+        fine = family(p, step_noise=step_noise, order=order)
+        weight = eta * fine.strength
         if weight > HEAVIEST:
             raise ValueError(
                 f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
                 f"{HEAVIEST}, here for eta <= {eta * HEAVIEST / weight:.4g} (√n = {sqrt(p.n):.4g})"
             )
-        now = finer.evaluate(eta)
-        if last is not None:
-            change = np.max(np.abs(now[0][:2] / last[1][0][:2] - 1))
+        on_fine = fine.evaluate(eta)
+        if coarse is not None:
+            change = np.max(np.abs(on_fine.losses / on_coarse.losses - 1))
             if change < _QUADRATURE:
-                return last
-        last = finer, now
+                return coarse, on_coarse
+        coarse, on_coarse = fine, on_fine
     raise ArithmeticError(
         f"the losses at eta = {eta:g} still change by {change:.1e}, more than {_QUADRATURE:g}, at {order} quadrature "
         f"nodes; a smaller eta (√n is {sqrt(p.n):.4g}) or larger n and N need fewer: {p}"
     )
+
+
+class Solved(NamedTuple):
+    """Losses at one step size, from the solved fixed point.
+
+    losses : (2,), L_tr and L_te.  residual : of the fixed point.  fluctuations : (2,), what the standard deviations of
+    both losses are proportional to (`nodes.fluctuation`).  solution : to start from at another step.
+    """
+
+    losses: np.ndarray
+    residual: float
+    fluctuations: np.ndarray
+    solution: Solution
 
 
 @dataclass(frozen=True)
@@ -99,20 +116,25 @@ class Family:
         return equivalent_features(self.p, eta, self.batch, self.values, self.step_noise, self.order)
 
     def evaluate(self, eta, solution=None):
-        """((train, test, residual, fluctuations), solution) at step eta, from the solution at another step if given."""
+        """`Solved` at step eta, iterated from the `Solution` at another step if one is given."""
         features = self.features(eta)
         state, residual = self.solve(features, eta, solution)
         found = features.solution(state)
-        units, samples = fluctuation(features, found)
-        return np.array([*losses_at(features, state), residual, samples, units + samples]), found
+        of_q, of_kappa = fluctuation(features, found)
+        fluctuations = np.array([of_kappa, of_q + of_kappa])
+        return Solved(np.array(losses_at(features, state)), residual, fluctuations, found)
 
-    def both(self, eta, solution=None):
-        """(train, test) at step eta alone."""
+    def losses(self, eta, solution=None):
+        """(L_tr, L_te) at step eta, without what else `evaluate` returns."""
         features = self.features(eta)
         return losses_at(features, self.solve(features, eta, solution)[0])
 
     def solve(self, features, eta, solution=None):
-        """(packed state, residual): from `solution`, else cold, else from η = 0 (`lowered`), halving failing steps."""
+        """(packed state, residual) of the fixed point of features, those at step eta.
+
+        Iterated from `solution`, else from zero, else by continuation from η = 0, the next step being eta or, where
+        that fails, half as far. Raises ArithmeticError if 40 steps do not reach eta.
+        """
         for start in (solution, None) if solution is not None else (None,):
             state, residual = iterate(features, start)
             if residual < _TOLERANCE:
@@ -122,7 +144,7 @@ class Family:
             here = features if attempt == eta else self.features(attempt)
             state, residual = iterate(here, start)
             if attempt == 0 and not residual < _TOLERANCE:
-                state, residual = self.lowered(here)
+                state, residual = self.from_larger_ridge(here)
             if residual < _TOLERANCE and attempt == eta:
                 return state, residual
             if residual < _TOLERANCE:
@@ -132,8 +154,8 @@ class Family:
                 attempt = (reached + attempt) / 2
         raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} (residual {residual:.1e}): {self.p}")
 
-    def lowered(self, features):
-        """(packed state, residual) of features at no step, from the solution at larger ridges where that converges."""
+    def from_larger_ridge(self, features):
+        """(packed state, residual) of the features at η = 0, iterated from the solution at a larger ridge."""
         state, residual = features.start(), np.inf
         for factor in (1.5, 5.0, 20.0):
             easier = replace(self, p=self.p.replace(ridge=factor * self.p.ridge)).features(0.0)
@@ -146,10 +168,8 @@ class Family:
 
 
 def losses_at(features, state):
-    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction ω̇ = (1 + κ)² of sample weights.
-
-    The response of the fixed point takes one linear solve.
-    """
+    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction ω̇ = (1 + κ)² of sample weights."""
+    # x = U(x, ω) gives (1 - ∂U/∂x) ẋ = (∂U/∂ω) ω̇; both products are taken by complex steps
     omega_dot = 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
 
     def tangent(dx):
@@ -168,15 +188,19 @@ def learned_at(features, state, degree):
     """b_degree of the fit on the equivalent features, eq. (40)."""
     p, batch = features.p, features.batch
     function = Polynomial(np.eye(degree + 1)[degree])
-    tilt, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
-    weight = 0.5j * IMAGINARY * (1 + features.solution(state).kappa)
-    moved = replace(features, label=features.label + weight * tilt)
-    residual = equations.training_loss(moved, state, 1.0).imag / IMAGINARY
-    return (np.sum(features.label * tilt, axis=0) @ features.pz - residual) / factorial(degree)
+    hermite, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
+    half_delta = 0.5j * IMAGINARY  # so that the derivative in δ comes with the factor 1/2 of eq. (40)
+    moved = replace(features, label=features.label + half_delta * (1 + features.solution(state).kappa) * hermite)
+    half_slope = equations.training_loss(moved, state, 1.0).imag / IMAGINARY
+    return (np.sum(features.label * hermite, axis=0) @ features.pz - half_slope) / factorial(degree)
 
 
 def iterate(features, solution=None):
-    """Anderson iteration of the fixed-point map from `solution`; returns the packed state and its residual."""
+    """Anderson iteration of the fixed-point map U from `solution`; returns the packed state x and max |U(x) - x|.
+
+    With the differences ΔX of the last states, and ΔS of their steps s = U(x) - x, the next state is
+    x + s - (ΔX + ΔS) γ, where γ minimises ‖s - ΔS γ‖ (Walker & Ni 2011).
+    """
     x, past = features.start(solution), []
     for _ in range(_ITERATIONS):
         try:
@@ -190,6 +214,7 @@ def iterate(features, solution=None):
         past = [*past[-_MEMORY:], (x, step)]
         x = x + step
         if len(past) > 3:
-            dx, ds = (np.diff(np.array(column), axis=0).T for column in zip(*past, strict=True))
+            states, steps = (np.array(column) for column in zip(*past, strict=True))
+            dx, ds = np.diff(states, axis=0).T, np.diff(steps, axis=0).T
             x = x - (dx + ds) @ np.linalg.lstsq(ds, step, rcond=1e-12)[0]
     return x, residual

@@ -109,38 +109,36 @@ def directions(f: Features, at: Pencil):
     """
     batch, R, Z = f.batch, f.modes[1].c.shape[1], f.z.size
     A, m = batch.mean.size, 2 * R
-    between, onto, itself = _resolved_forms(batch, at)
-    basis = (f.modes[1].rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    L_ab, L_ahat, L_hathat = _pencil_forms(batch, at)
+    h_star = (f.modes[1].rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
-    def lifted(form, overlap):  # eq. (24)
-        return overlap * np.eye(Z) - basis @ (overlap * gamma - form) @ basis.T
+    def T(form, cosine):  # eᵀTe' of eq. (24) from eᵀT_Je' and e·e'
+        return cosine * np.eye(Z) - h_star @ (cosine * gamma - form) @ h_star.T
 
     def block(matrix, a, b=0):
         return matrix[a * m : a * m + R, b * m : b * m + R]
 
     # eq. (32)
-    inverse = np.linalg.inv(lifted(itself[:R, :R], 1.0))
-    cross = [lifted(block(onto, a), batch.cosine[a]) for a in range(A)]
-    pairs = [[lifted(block(between, a, b), float(a == b)) for b in range(A)] for a in range(A)]
-    R_ab = [[pairs[a][b] - cross[a] @ inverse @ cross[b].T for b in range(A)] for a in range(A)]
-    V = [batch.cosine[a] * np.eye(Z) - inverse @ cross[a].T for a in range(A)]
-    return Directions(inverse, R_ab, V, lifted(at.G[:R, :R], 1.0))
+    inverse = np.linalg.inv(T(L_hathat[:R, :R], 1.0))
+    T_ahat = [T(block(L_ahat, a), batch.cosine[a]) for a in range(A)]
+    T_ab = [[T(block(L_ab, a, b), float(a == b)) for b in range(A)] for a in range(A)]
+    R_ab = [[T_ab[a][b] - T_ahat[a] @ inverse @ T_ahat[b].T for b in range(A)] for a in range(A)]
+    V = [batch.cosine[a] * np.eye(Z) - inverse @ T_ahat[a].T for a in range(A)]
+    return Directions(inverse, R_ab, V, T(at.G[:R, :R], 1.0))
 
 
-def _resolved_forms(batch, at):
+def _pencil_forms(batch, at):
     """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29)."""
-    A, m = batch.mean.size, len(at.G)
-    wide = np.kron(np.eye(A), at.Q0_inverse)
-    both = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)
-    between = wide @ np.linalg.inv(np.eye(A * m) + both @ wide)
-    pull = np.tensordot(batch.along * batch.y, at.Y_tilde, 1)
-    toward = np.concatenate([c * np.eye(m) - batch.phi * w @ at.G for c, w in zip(batch.mean, pull, strict=True)])
-    square = np.tensordot(batch.one * batch.y**2, at.Y_tilde, 1)
-    onto = between @ toward / sqrt(batch.D)
-    itself = toward.T @ onto / sqrt(batch.D)
-    itself = itself + batch.rest / batch.D * (at.G - batch.phi / batch.moment(2) * at.G @ square @ at.G)
-    return between, onto, itself
+    A, m, G, root_D = batch.mean.size, len(at.G), at.G, sqrt(batch.D)
+    Q0_inverse = np.kron(np.eye(A), at.Q0_inverse)
+    pair = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)  # E x_a x_b Ỹ
+    Pi = Q0_inverse @ np.linalg.inv(np.eye(A * m) + pair @ Q0_inverse)
+    along = np.tensordot(batch.along * batch.y, at.Y_tilde, 1)  # E y x_a Ỹ
+    Psi = np.concatenate([mean * np.eye(m) - batch.phi * w @ G for mean, w in zip(batch.mean, along, strict=True)])
+    own = G - batch.phi / batch.moment(2) * G @ np.tensordot(batch.weight * batch.y**2, at.Y_tilde, 1) @ G
+    onto_hat = Pi @ Psi / root_D
+    return Pi, onto_hat, Psi.T @ onto_hat / root_D + batch.rest / batch.D * own
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
@@ -152,11 +150,11 @@ def saturation(f: Features, at: Pencil, share, Xi):
     share : (U,), weight π_i q_i of a unit.
     Xi : (Z, Z), Ξ of eq. (32).
     """
-    c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
+    c, h = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
-    each = f.units.by_readout(weight)
-    mean = np.einsum("ea,ear->ar", each, f.units.by_readout(c)) / each.sum(0)[:, None]
-    whole = np.linalg.inv((c.T * weight) @ c)
-    basis, one = rows @ at.gamma_inv, np.eye(len(whole))
-    beyond = whole @ (one - (mean.T * each.sum(0)) @ mean @ whole)
-    return rows @ np.linalg.solve(one + basis.T @ Xi @ basis @ beyond, basis.T)
+    by_readout = f.units.by_readout(weight)
+    c_mean = np.einsum("ea,ear->ar", by_readout, f.units.by_readout(c)) / by_readout.sum(0)[:, None]
+    W_inverse = np.linalg.inv((c.T * weight) @ c)
+    h_star, one = h @ at.gamma_inv, np.eye(len(W_inverse))
+    V = W_inverse @ (one - (c_mean.T * by_readout.sum(0)) @ c_mean @ W_inverse)
+    return h @ np.linalg.solve(one + h_star.T @ Xi @ h_star @ V, h_star.T)

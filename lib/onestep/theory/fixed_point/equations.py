@@ -20,29 +20,35 @@ from .nodes import ISOTROPIC, Features, Solution
 
 
 def update(f: Features, state, omega):
-    """One pass of the fixed-point map, packed (κ, q, S) from old; samples at μ carry weight omega (Z,) or 1.0."""
+    """The fixed-point map: the packed (κ, q, S) that the equations give, (20), (21) and (26), at the packed `state`.
+
+    omega : (Z,) or 1.0, the weight that samples at μ carry.
+    """
     p, now = f.p, f.solution(state)
-    at = pencil(f, now, omega)  # eq. (25) and (26)
-    trace = linear_traces(f, at)
-    linear = at.gamma_inv - at.gamma_inv @ trace[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
-    kept, used = degree_blocks(f, now, at.g)
-    # eq. (21): 1/q less the ridge
-    left = f.noise @ at.g + np.sum(f.units.mix * (trace.reshape(4, -1) @ f.modes[1].units.T), axis=0)
-    left = left + np.sum(f.isotropic.units @ kept.reshape(len(kept), -1, 1), axis=0)[:, 0]
-    # eq. (20): n κ
-    load = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
-    load = load + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ used.reshape(len(used), -1, 1))[..., 0]
-    return f.scale * np.concatenate([np.log(load / p.n), -np.log(p.ridge + left), at.means[0].ravel()])
+    at = pencil(f, now, omega)
+    traces = linear_traces(f, at)
+    linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
+    forms, middle = degree_blocks(f, now, at.g)
+    # eq. (21), the terms of 1/q - λ
+    terms = f.noise @ at.g + np.sum(f.units.mix * (traces.reshape(4, -1) @ f.modes[1].units.T), axis=0)
+    terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
+    # eq. (20), the terms of nκ
+    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
+    n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
+    return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
 
 
 def degree_blocks(f: Features, now: Solution, g, factors=1.0):
-    """In the modes of `isotropic`: √g T_k √g and (1 - T_k)/g of eq. (19), both (3, R, R); factors : on q."""
+    """For T_k of eq. (19) in the modes h of `isotropic`: hᵀ√g T_k √g h, and K in (1 - T_k)/g = h K hᵀ; each (3, R, R).
+
+    With A = N/D_k ⟨q c cᵀ⟩ and Γ = hᵀgh they are (1 + ΓA)⁻¹Γ and A(1 + ΓA)⁻¹.   factors : (U,) or 1.0, on q.
+    """
     one = np.eye(f.isotropic.c.shape[-1])
     scale = (f.p.N / f.dimensions[ISOTROPIC])[:, None, None]
     A = scale * ((f.units.chance * now.q * factors) @ f.isotropic.units).reshape(-1, *one.shape)
     gamma = (g @ f.isotropic.nodes).reshape(-1, *one.shape)
-    back = np.linalg.inv(one + gamma @ A)
-    return back @ gamma, A @ back
+    inverse = np.linalg.inv(one + gamma @ A)
+    return inverse @ gamma, A @ inverse
 
 
 def training_loss(f: Features, state, omega):
@@ -66,8 +72,8 @@ def bias_factor(f: Features, now: Solution, g, k):
     """T_k of eq. (19) on the nodes, (Z, Z), k = 2 or 3; in degree 2 that along (ζᵀx)² - 1, eq. (44)."""
     j = ISOTROPIC.index(k)
     rows = f.isotropic.rows[j] * np.sqrt(g)[:, None]
-    used = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)[1][j]
-    return np.eye(g.size) - rows @ used @ rows.T
+    _, middle = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)
+    return np.eye(g.size) - rows @ middle[j] @ rows.T
 
 
 class Blocks(NamedTuple):

@@ -4,7 +4,7 @@
 
 `FirstBatch` is the mean one, to relative order 1/d; `spread` gives two about it, as first batches differ by 1/√n.
 
-Shapes: Y nodes of y, A directions e_a that y depends on (β⋆; W0ᵀa with the full initial output).
+Shapes: Y nodes of y, A directions e_a that y depends on (β⋆; W0ᵀa with the full initial output), x_a = e_aᵀx.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class FirstBatch:
     """The law of the residuals y in the gradient step, with the inputs along the directions e_a they depend on.
 
     phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
-    one : (Y,) weights of E f(y);  along : (A, Y) of E s_a f(y);  pair : (A, A, Y) of E s_a s_b f(y), with s_a = e_aᵀx.
+    weight : (Y,) weights of E f(y).   along : (A, Y) of E x_a f(y).   pair : (A, A, Y) of E x_a x_b f(y).
     mean : (A,) part of β along the e_a.   rest : square length of what is orthogonal to them.
     """
 
     phi: float
     y: np.ndarray
-    one: np.ndarray
+    weight: np.ndarray
     along: np.ndarray
     pair: np.ndarray
     mean: np.ndarray
@@ -43,12 +43,12 @@ class FirstBatch:
 
     @cached_property
     def _moments(self):
-        return (self.one @ self.y[:, None] ** np.arange(5)).tolist()
+        return (self.weight @ self.y[:, None] ** np.arange(5)).tolist()
 
     @cached_property
     def powers(self):
         """(3, Y) weights of E y^k f(y), k = 0, 1, 2."""
-        return self.one * self.y ** np.arange(3)[:, None]
+        return self.weight * self.y ** np.arange(3)[:, None]
 
     @cached_property
     def D(self):
@@ -112,8 +112,8 @@ class FirstBatch:
     def excess(self):
         """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
         M = self.pair @ self.y
-        beyond = _beyond(self.pair @ self.y**2, self.moment(2))
-        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + beyond) + np.sum(M**2), beyond])
+        E_2 = _square_excess(self.pair @ self.y**2, self.moment(2))
+        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + E_2) + np.sum(M**2), E_2])
 
     @cached_property
     def traces(self):
@@ -129,9 +129,9 @@ class FirstBatch:
         )
 
 
-def _beyond(pair, one):
-    """E (Σ_a s_a² - A) f from E s_a s_b f and E f."""
-    return np.trace(pair) - len(pair) * one
+def _square_excess(pair, mean):
+    """E Σ_a (x_a² - 1) f(y), as E_2 in eq. (8), from E x_a x_b f(y) and E f(y)."""
+    return np.trace(pair) - len(pair) * mean
 
 
 def first_batch(p: Problem, phi, order, tau=0.0):
@@ -139,44 +139,41 @@ def first_batch(p: Problem, phi, order, tau=0.0):
 
     tau : a sample has the weight 1 + tau (‖x‖²/d - 1) in β, eq. (43).
     """
-    s, weight = p.target.nodes()
+    x_0, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
-    y = (p.target(s)[:, None] + sqrt(variance) * noise).ravel()
+    y = (p.target(x_0)[:, None] + sqrt(variance) * noise).ravel()
     root = np.sqrt((weight[:, None] * chance).ravel())
-    s, noise = np.repeat(s, noise.size), np.tile(noise, s.size)
-    along, pair, cubic = [s], [[s**2]], [s**3]
-    if p.initial_output == "full":  # f0 is linear in its own direction W0ᵀa, and that part correlates with the noise
+    x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
+    along, pair, cubic = [x_0], [[x_0**2]], [x_0**3]  # means given x_0 and y of x_a, x_a x_b and x_a Σ_b x_b²
+    if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, which is linear in x_1: x_1 is N(share·noise, 1 - share²)
         share = -p.student.linear / sqrt(variance)
-        t = share * noise
-        square = 1 - share**2 + t**2
-        along, pair = [s, t], [[s**2, s * t], [s * t, square]]
-        cubic = [s * (s**2 + square), t * (s**2 + square + 2 * (1 - share**2))]  # of s_a Σ_b s_b²
+        x_1 = share * noise
+        square = 1 - share**2 + x_1**2
+        along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, square]]
+        cubic = [x_0 * (x_0**2 + square), x_1 * (x_0**2 + square + 2 * (1 - share**2))]
     nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
     weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
     A = len(along)
-    along, pair, one = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
-    mean, m2 = along @ nodes, one @ nodes**2
+    along, pair, weight = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
+    mean, m2 = along @ nodes, weight @ nodes**2
     change = np.array(cubic) @ (y * root**2) / np.sum(root**2) - A * mean  # eq. (43)
-    growth = 2 * tau * (2 + _beyond(pair @ nodes**2, m2) / m2) + 2 * tau**2
+    growth = 2 * tau * (2 + _square_excess(pair @ nodes**2, m2) / m2) + 2 * tau**2
     rest = phi * m2 * (1 - A / p.d) * exp(growth / p.d)
-    return FirstBatch(phi, nodes, one, along, pair, mean + tau / p.d * change, rest)
+    return FirstBatch(phi, nodes, weight, along, pair, mean + tau / p.d * change, rest)
 
 
 def spread(batch, d):
     """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean` and `rest`, eq. (41)."""
     A, y = batch.mean.size, batch.y
-    plain, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
+    mean, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
     covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d
-    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(plain, plain))
-    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - plain)
+    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(mean, mean))
+    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - mean)
     covariance[A, A] = batch.phi * (m4 / m2**2 - 1) + 2
-    counted = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # longer inputs by more, or less, than once
-    covariance = counted[:, None] * covariance * counted
+    weight = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # root mean square, of a sample, eq. (43)
+    covariance = weight[:, None] * covariance * weight
     slope = np.append(2 * batch.mean, batch.rest)
     step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
-    bulge = np.cosh(step[A])  # the mean of rest stays
-    return [
-        replace(batch, mean=batch.mean + sign * step[:A], rest=float(batch.rest * np.exp(sign * step[A]) / bulge))
-        for sign in (-1, 1)
-    ]
+    rest = batch.rest * np.exp([-step[A], step[A]]) / np.cosh(step[A])  # of mean batch.rest
+    return [replace(batch, mean=batch.mean + s * step[:A], rest=float(r)) for s, r in zip((-1, 1), rest, strict=True)]

@@ -87,7 +87,7 @@ class Features:
         return Modes(c, rows)
 
     @cached_property
-    def left(self):
+    def basis(self):
         """(Z, R), the orthonormal modes of √p_μ m_1."""
         return np.sqrt(self.pz)[:, None] * self.modes[1].rows
 
@@ -106,7 +106,7 @@ class Features:
         """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
         if solution is None or solution.kappa.size != self.z.size or solution.q.size != self.units.chance.size:
             return np.zeros(self.scale.size)
-        carry = np.kron(np.eye(2), self.left.T @ solution.left)
+        carry = np.kron(np.eye(2), self.basis.T @ solution.basis)
         self_energy = (carry @ solution.S @ carry.T).ravel()
         return self.scale * np.concatenate([np.log(solution.kappa), np.log(solution.q), self_energy])
 
@@ -115,17 +115,17 @@ class Features:
         Z, U = self.z.size, self.units.chance.size
         x = state / self.scale
         S = x[Z + U :].reshape(2 * (2 * self.modes[1].c.shape[1],))
-        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.left)
+        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.basis)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """kappa : (Z,) leverages.  q : (U,) susceptibilities.  S : (m, m) self-energy in the modes left (Z, R)."""
+    """kappa : (Z,) leverage ratios.  q : (U,) diagonal of the resolvent.  S : (m, m) self-energy in `basis` (Z, R)."""
 
     kappa: np.ndarray
     q: np.ndarray
     S: np.ndarray
-    left: np.ndarray
+    basis: np.ndarray
 
 
 def features(p: Problem, eta, batch, values, step_noise, order):

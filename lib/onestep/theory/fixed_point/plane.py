@@ -38,8 +38,8 @@ def krylov(batch):
     hat = batch.hat
     axes = np.array([hat, np.array([1 - batch.cosine[0] * hat[0], -batch.cosine[0] * hat[1]]) / batch.away])
     own = sqrt(phi / m2) * y  # of a sample along its own part of β
-    pair = np.array([[batch.pair[0, 0], batch.along[0] * own], [batch.along[0] * own, batch.one * (1 + own**2)]])
-    single = np.array([batch.along[0], batch.one * own])
+    pair = np.array([[batch.pair[0, 0], batch.along[0] * own], [batch.along[0] * own, batch.weight * (1 + own**2)]])
+    single = np.array([batch.along[0], batch.weight * own])
     mean = single @ y**2 / m2  # what lies along Σ y_j x_j is in the plane already
 
     def centred(k):  # E y^k (x - mean)(x - mean)ᵀ
@@ -48,10 +48,9 @@ def krylov(batch):
 
     size, vectors = np.linalg.eigh(phi * centred(2))
     root = np.sqrt(np.maximum(size, _NONE))
-    outward = (vectors * root) @ vectors.T
-    inward = (vectors / root) @ vectors.T
-    beyond = inward @ (phi**2 * centred(3)) @ inward
-    M, C = np.block([[batch.plane[1], outward], [outward, beyond]]), m2 * np.eye(4)
+    r, r_inverse = (vectors * root) @ vectors.T, (vectors / root) @ vectors.T
+    M = np.block([[batch.plane[1], r], [r, r_inverse @ (phi**2 * centred(3)) @ r_inverse]])
+    C = m2 * np.eye(4)
     C[:2, :2] = batch.plane[3]
     return M, C
 
@@ -81,44 +80,48 @@ def split(p: Problem, eta, law, batch):
     f, chance_f = quadrature.coordinate(d - 1, _NODES)
     e, f = np.repeat(e, f.size), np.tile(f, e.size)
     f, chance_e = f * np.sqrt((1 - e**2 / d) * d / (d - 1)), np.outer(chance_e, chance_f).ravel()
-    L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.spread, _NONE), quadrature.lengths(d))
+    L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.variance, _NONE), quadrature.lengths(d))
     root = np.linalg.cholesky(S[:, :2, :2])
     pair = np.array([e, f])
     onto = np.einsum("apq,qe->pea", root, pair)[:, :, None] * L  # (2, E, H, A), √d times the coordinates
-    across, shape = _rest(p, eta, law, batch, root, pair)
+    across, shape = _outside(p, eta, law, batch, root, pair)
     s, zeta = onto / sqrt(d)
     length = np.sqrt(L**2 * (across * shape / (chance_e @ shape))[:, None] + zeta**2)
     every = np.tile(np.arange(law.a.size), len(L) * e.size)
-    back = S[:, 2:, :2] @ np.linalg.inv(S[:, :2, :2])
-    mean = np.einsum("aop,peha->oeha", back, onto) * (sqrt(1 - 1 / d) / length)
-    left = np.linalg.cholesky(S[:, 2:, 2:] - back @ S[:, :2, 2:])
+    regression = S[:, 2:, :2] @ np.linalg.inv(S[:, :2, :2])  # of the coordinates along o_1, o_2 on those in the plane
+    mean = np.einsum("aop,peha->oeha", regression, onto) * (sqrt(1 - 1 / d) / length)
+    residual = np.linalg.cholesky(S[:, 2:, 2:] - regression @ S[:, :2, 2:])
     # what a direction with the coordinates e and f has left for o_1 and o_2
     narrowed = np.sqrt((d - e**2 - f**2) / (d - 2))[:, None, None]
-    left = np.moveaxis(left, 0, -1)[:, :, None, None] * (narrowed * L * sqrt(1 - 1 / d) / length)
+    residual = np.moveaxis(residual, 0, -1)[:, :, None, None] * (narrowed * L * sqrt(1 - 1 / d) / length)
     xi = (sqrt(d - 1) * zeta / length).ravel()
     return dict(
         chance=(chance_e[:, None, None] * chance_L * law.chance).ravel(),
-        spike=(law.spike * (1 + law.follow * (L**2 - 1)) + s).ravel(),
+        spike=(law.spike * (1 + law.spike_slope * (L**2 - 1)) + s).ravel(),
         length=length.ravel(),
         overlap=(law.a / np.sqrt(law.square))[every],
         mix=law.mix[:, every],
         plane=np.moveaxis(S / law.square[:, None, None], 0, -1)[:, :, every],
         readouts=law.a.size,
-        harmonics=harmonics(xi, mean.reshape(2, -1), left.reshape(2, 2, -1), d - 1),
+        harmonics=harmonics(xi, mean.reshape(2, -1), residual.reshape(2, 2, -1), d - 1),
     )
 
 
-def _rest(p, eta, law, batch, root, pair):
-    """Mean square of what is left of a row beside β̂ and ζ, (A,), and how it follows both, (E, A), as in eq. (18)."""
+def _outside(p, eta, law, batch, root, pair):
+    """Mean square of a row's part outside the plane of β̂ and ζ, (A,), and its factor given coordinates there, (E, A).
+
+    That factor is the numerator of eq. (18), for two coordinates.   pair : (2, E), both.   root : (A, 2, 2), Cholesky
+    factors of the plane's Σ.
+    """
     d, plane = p.d, np.einsum("apq,arq->apr", root, root)
     across = law.square * remainder(np.trace(plane, axis1=1, axis2=2) / law.square / d)
     M = batch.plane[1]
-    start = np.linalg.solve(root, np.eye(2) + (law.mix[1] * law.square / 2)[:, None, None] * M)
-    bend = 24 * p.student.coefficients(4)[4] * eta * law.a[:, None, None] * M
-    pull = start @ (np.eye(2) * (p.first_layer == "sphere") - bend) @ np.swapaxes(start, 1, 2)
-    falls = np.einsum("pe,apq,qe->ea", pair, pull, pair) - np.trace(pull, axis1=1, axis2=2)
-    falls = falls / across / d + (law.spread / law.square**2 / (d - 2)) * (np.sum(pair**2, axis=0) - 2)[:, None]
-    return across, remainder(falls) * np.exp(law.tilt / law.square * pair[0][:, None] / sqrt(d))
+    correlation = np.linalg.solve(root, np.eye(2) + (law.mix[1] * law.square / 2)[:, None, None] * M)
+    curvature = 24 * p.student.coefficients(4)[4] * eta * law.a[:, None, None] * M
+    slopes = correlation @ (np.eye(2) * (p.first_layer == "sphere") - curvature) @ np.swapaxes(correlation, 1, 2)
+    lost = np.einsum("pe,apq,qe->ea", pair, slopes, pair) - np.trace(slopes, axis1=1, axis2=2)
+    lost = lost / across / d + (law.variance / law.square**2 / (d - 2)) * (np.sum(pair**2, axis=0) - 2)[:, None]
+    return across, remainder(lost) * np.exp(law.covariance / law.square * pair[0][:, None] / sqrt(d))
 
 
 def harmonics(xi, mean, left, d):

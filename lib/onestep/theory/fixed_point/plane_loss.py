@@ -23,24 +23,24 @@ def kernel(f, now, at):
             if i > j:
                 out[i, :, j] += block.T
     onto = [(f.z / f.chi)[:, None], 1.0]  # β̂'s direction enters degree 0, ζ's degree 1
-    unseen = further(f, now, at)
+    X = further(f, now, at)
     for a in range(2):
         for b in range(2):
-            out[a, :, b] -= onto[a] * unseen[a][b] * np.transpose(onto[b])
+            out[a, :, b] -= onto[a] * X[a][b] * np.transpose(onto[b])
     return out.reshape(len(DEGREE) * Z, -1)
 
 
 def further(f, now, at):
-    """What directions beyond the four take from the kernel between β̂ and ζ, eq. (48); [2][2] of (Z, Z)."""
+    """X of eq. (48), what directions beyond the four take from the kernel between β̂ and ζ; [2][2] of (Z, Z)."""
     forms, one, m = directions(f, at), np.eye(f.z.size), f.m[1] * np.sqrt(at.g)
     share = f.p.N / f.dimensions[1] * f.units.chance * now.q
     K = [[(m.T * (share * f.units.plane[a, b])) @ m + (a == b) * one for b in range(4)] for a in range(4)]
-    back, V = np.linalg.inv(forms.R[0][0] / f.batch.away**2), forms.V[0] / f.batch.away
-    across = K[0][1] - V @ back
-    every = [[K[0][0] - forms.inverse - V @ back @ V.T, across], [across.T, K[1][1] - back]]
-    inner = np.linalg.inv(np.block([row[2:] for row in K[2:]]))
-    link = [np.hstack(row[2:]) for row in K[:2]]
-    return [[every[a][b] - link[a] @ inner @ link[b].T for b in range(2)] for a in range(2)]
+    R_inverse, V = np.linalg.inv(forms.R[0][0] / f.batch.away**2), forms.V[0] / f.batch.away
+    X_01 = K[0][1] - V @ R_inverse
+    X = [[K[0][0] - forms.inverse - V @ R_inverse @ V.T, X_01], [X_01.T, K[1][1] - R_inverse]]
+    K_oo_inverse = np.linalg.inv(np.block([row[2:] for row in K[2:]]))
+    K_po = [np.hstack(row[2:]) for row in K[:2]]
+    return [[X[a][b] - K_po[a] @ K_oo_inverse @ K_po[b].T for b in range(2)] for a in range(2)]
 
 
 def training_loss(f, now, at):

@@ -37,6 +37,7 @@ class Units:
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
     overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
     plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ; (4, 4, U) with `harmonics`.
+    readouts : A, readout weights, which vary fastest along U.
     harmonics : (K, K, U) of `plane.harmonics`, where the plane is followed beyond degree 1.
     """
 
@@ -50,7 +51,7 @@ class Units:
     harmonics: np.ndarray | None = None
 
     def by_readout(self, values):
-        """Values (U, …) as (·, A, …): those of one readout weight in a column."""
+        """Values (U, …) as (U/A, A, …): those of one readout weight in a column."""
         return values.reshape(-1, self.readouts, *values.shape[1:])
 
 
@@ -59,9 +60,9 @@ class Rows:
     """Rows after the step given the readout weight: A weights, and for each the numbers that fix the law of (s, r).
 
     a, chance : readout weights and their probabilities.  spike : u.  square : E ‖ω - uβ̂‖².  along : β̂ᵀΣ_uβ̂.
-    mix : (4, A) of Σ_u/square = mix·(I, M, M², C).  tilt : d times the covariance of ‖ω‖² with e = √d β̂ᵀω/√along.
-    fall : d times the slope of r² in -e².  spread : d/2 times the variance of ‖ω‖² that e does not explain.
-    follow : slope of the spike, relative to u, in the relative fluctuation of ‖ω‖².
+    mix : (4, A) of Σ_u/square = mix·(I, M, M², C).
+    covariance : d times that of ‖ω‖² with e = √d β̂ᵀω/√along.  variance : d/2 times that of ‖ω‖² given e; both eq. (16).
+    square_slope : d times the slope of r² in -e².  spike_slope : of the relative spike in the relative ‖ω‖².
     """
 
     a: np.ndarray
@@ -70,10 +71,10 @@ class Rows:
     square: np.ndarray
     along: np.ndarray
     mix: np.ndarray
-    tilt: np.ndarray
-    fall: np.ndarray
-    spread: np.ndarray
-    follow: np.ndarray
+    covariance: np.ndarray
+    variance: np.ndarray
+    square_slope: np.ndarray
+    spike_slope: np.ndarray
 
 
 def units(p: Problem, eta, batch, values, step_noise, order, strip):
@@ -106,12 +107,13 @@ def rows(p: Problem, eta, batch, a, chance, step_noise):
         along = batch.onto_hat @ powers
         square = square * np.exp(mean_excess(p, eta * a, batch, t, powers, law, step_noise) / square / p.d)
     start = law.start * (p.first_layer == "gaussian")
-    back = (1 + t * batch.onto_hat[1]) / np.sqrt(along)  # correlation of β̂ᵀω with β̂ᵀw
-    tilt = law.slope * back + law.shared / np.sqrt(along)  # eq. (16)
-    spread = start**2 + np.maximum(law.variance + (law.slope**2 - tilt**2) / 2, 0.0)  # eq. (16)
-    fall = (p.first_layer == "sphere") - anisotropic * 24 * c4 * eta * a * batch.onto_hat[1]
-    follow = anisotropic * 3 * c3 / c1 * start * square / np.maximum(spread, _NONE)
-    return Rows(a, chance, spike, square, along, powers / square, tilt, fall * back**2, spread, follow)
+    correlation = (1 + t * batch.onto_hat[1]) / np.sqrt(along)  # of β̂ᵀω with β̂ᵀw
+    covariance = law.slope * correlation + law.shared / np.sqrt(along)  # eq. (16)
+    variance = start**2 + np.maximum(law.variance + (law.slope**2 - covariance**2) / 2, 0.0)  # eq. (16)
+    square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * eta * a * batch.onto_hat[1]  # eq. (18)
+    square_slope = square_slope * correlation**2
+    spike_slope = anisotropic * 3 * c3 / c1 * start * square / np.maximum(variance, _NONE)
+    return Rows(a, chance, spike, square, along, powers / square, covariance, variance, square_slope, spike_slope)
 
 
 def mean_excess(p: Problem, move, batch, t, powers, law, step_noise):
@@ -131,20 +133,20 @@ def on_nodes(law: Rows, batch, d):
 
     A row without its spike is LΘ, Θ a direction of coordinate e/√d along β̂ on the sphere and L² gamma distributed:
 
-        s = u(1 + follow (L² - 1)) + L √(along/d) e,     r² = L² r_⊥² (1 - c (e² - 1)) exp(tilt e/(square √d)),
+        s = u(1 + spike_slope (L² - 1)) + L √(along/d) e,  r² = L² r_⊥² (1 - c (e² - 1)) exp(covariance e/(square √d)),
 
-    with r_⊥² = square - along/d and c so that r² and s² have the covariance -2 fall·along/d². Without a step c is
-    1/(d - 1) on the sphere, r² = 1 - e²/d, and L does not depend on Θ for Gaussian rows: both are exact.
+    with r_⊥² = square - along/d and c so that r² and s² have the covariance -2 square_slope·along/d². Without a step c
+    is 1/(d - 1) on the sphere, r² = 1 - e²/d, and L does not depend on Θ for Gaussian rows: both are exact.
     """
     e, chance_e = quadrature.coordinate(d, _SPIKES)
     e = e[:, None, None]
-    d_L = d * law.square**2 / np.maximum(law.spread, _NONE)
+    d_L = d * law.square**2 / np.maximum(law.variance, _NONE)
     L, chance_L = quadrature.length(d_L, quadrature.lengths(d))  # (·, A)
     across = law.square * remainder(law.along / law.square / d)
-    c = law.spread / law.square**2 / (d - 1) + law.fall / across / d
-    shape = remainder(c * (e**2 - 1)) * np.exp(law.tilt / law.square * e / sqrt(d))
+    c = law.variance / law.square**2 / (d - 1) + law.square_slope / across / d
+    shape = remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))
     length = L * np.sqrt(across * shape / np.einsum("e,eha->ha", chance_e, shape))
-    spike = law.spike * (1 + law.follow * (L**2 - 1)) + L * np.sqrt(law.along / d) * e
+    spike = law.spike * (1 + law.spike_slope * (L**2 - 1)) + L * np.sqrt(law.along / d) * e
     every = np.tile(np.arange(law.a.size), len(L) * e.size)
     return Units(
         chance=(chance_e[:, None, None] * chance_L * law.chance).ravel(),
@@ -176,8 +178,8 @@ def length_law(p: Problem, batch, move, stretch=1.0):
         ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
 
     with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums are correlated with w_i: the first by E h' = 6c_3
-    times β, the second by E (k²)' times φγ, γ = (1/n)Σ y²x. The variance of a sample's own term has only what is not
-    linear in w_i, as the squares of these vectors count the rest.
+    times β, the second by E (k²)' times φ(1/n)Σ y²x. The variance of a sample's own term has only what is not linear in
+    w_i, as the squares of these vectors count the rest.
     """
     g, w = p.student.nodes()
     k = p.student.derivative(g) - p.student.linear
@@ -187,7 +189,7 @@ def length_law(p: Problem, batch, move, stretch=1.0):
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
     start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
     slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * batch.square_along * slope_kk * move**2
-    h, kk, k1 = h - slope_h * g, kk - slope_kk * g, k - (w @ (g * k)) * g
+    h, kk, k1 = h - slope_h * g, kk - slope_kk * g, k - (w @ (g * k)) * g  # the three functions of eq. (16)
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
     across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - batch.square_along**2  # of Σ y²x/n, next to β̂

@@ -65,9 +65,20 @@ class Teacher:
 
     @property
     def basis(self):
-        """Orthonormal rows that span the target subspace, (dimension of the subspace, d)."""
-        _, sizes, rows = np.linalg.svd(self.directions, full_matrices=False)
-        return rows[sizes > 1e-10 * sizes[0]]
+        """Orthonormal rows that span the target subspace, (dimension of the subspace, d).
+
+        By Gram-Schmidt in the order of the directions. Singular vectors of orthogonal directions are not unique, and
+        rounding, which differs between processors, would choose them.
+        """
+        rows = np.empty((0, self.d))
+        for direction in self.directions:
+            rest = direction
+            for _ in range(2):  # once more against rounding
+                rest = rest - (rows @ rest) @ rows
+            length = np.linalg.norm(rest)
+            if length > 1e-10:
+                rows = np.vstack([rows, rest / length])
+        return rows
 
     @property
     def separation(self):

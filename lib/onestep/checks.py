@@ -32,6 +32,14 @@ def choice(argument, value, allowed):
     return value
 
 
+def floats(values):
+    """values as a float array; one NaN where they are no numbers."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
+
+
 def steps(eta, argument="eta"):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
     try:

@@ -152,6 +152,7 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
 
 
 def _weighted(design, value, error, dof):
+    """The first coefficient of a least-squares fit weighted by 1/error, with its standard error and its dof."""
     weight = 1 / error
     inverse = np.linalg.pinv(design * weight[:, None]) * weight
     parts = (inverse[0] * error) ** 2

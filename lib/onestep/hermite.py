@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import hermite_e, legendre
 from scipy import special
 
-from .checks import frozen, whole
+from .checks import floats, frozen, whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
 _LONGEST = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
@@ -44,10 +44,7 @@ class Function:
             raise ValueError(f"f = {f!r}: must be a function of one real array")
         if derivative is not None and not callable(derivative):
             raise ValueError(f"derivative = {derivative!r}: must be a function of one real array, or None")
-        try:
-            places = np.asarray(kinks, float)
-        except (TypeError, ValueError):
-            places = np.full(1, np.nan)
+        places = floats(kinks)
         if places.ndim != 1 or not np.all(np.isfinite(places)):
             raise ValueError(f"kinks = {kinks!r}: must be a list of finite numbers")
         kinks = tuple(sorted(places.tolist()))

@@ -11,7 +11,7 @@ from math import isfinite, sqrt
 import numpy as np
 
 from . import hermite
-from .checks import choice, number, whole
+from .checks import choice, floats, number, whole
 
 FIRST_LAYERS = ("sphere", "gaussian")
 INITIAL_OUTPUTS = ("negligible", "full")
@@ -194,10 +194,7 @@ def as_problem(p, standard=False):
 def _readout(values):
     if isinstance(values, str) and values == "gaussian":
         return values
-    try:
-        out = np.asarray(values, float)
-    except (TypeError, ValueError):
-        out = np.zeros(0)
+    out = floats(values)
     if out.ndim != 1 or out.size == 0 or not np.all(np.isfinite(out)) or abs(np.mean(out**2) - 1) > 1e-9:
         raise ValueError(f'readout = {values!r}: must be "gaussian" or a list of values of √N a_i with mean square 1')
     return tuple(out.tolist())

@@ -9,6 +9,8 @@ import json
 from base64 import b64decode
 from itertools import zip_longest
 
+import numpy as np
+
 from .comparison import first_difference
 
 SIXTH_DIGIT = 1.01e-5  # relative: stored numbers keep six digits, and the last of them may round either way
@@ -108,16 +110,14 @@ def _values(one, other, noise=0.0):
 
 
 def _arrays(old, new):
-    import numpy as np
-
     with np.load(io.BytesIO(new)) as one, np.load(io.BytesIO(old)) as other:
         found = [f"{name}: {'new' if name in one else 'gone'}" for name in sorted(set(one) ^ set(other))]
         for name in sorted(set(one) & set(other)):
-            found += _entries(np, name, one[name], other[name])
+            found += _entries(name, one[name], other[name])
     return found
 
 
-def _entries(np, name, one, other):
+def _entries(name, one, other):
     """What differs between two arrays, in words: nothing, or their shapes, or the first entry."""
     if one.shape != other.shape or one.dtype.kind != other.dtype.kind:
         return [f"{name}: {one.dtype} {one.shape} where {other.dtype} {other.shape} was stored"]
@@ -132,7 +132,6 @@ def _entries(np, name, one, other):
 
 
 def _pictures(old, new):
-    import numpy as np
     from PIL import Image, ImageSequence
 
     frames = []

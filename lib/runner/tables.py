@@ -161,27 +161,21 @@ def glance(ledgers, claims, large, seeds):
 
 
 def all_verdicts(ledgers, large):
-    """`figures/README.md`.   ledgers, large : as in `full_table`."""
-    return (
-        "# All verdicts\n\n"
+    """`figures/README.md`: every row of `ledgers`, a table for each, and which rows fail in the records `large`."""
+    parts = [
+        "# All verdicts",
         "*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie "
         "from it: standard errors, an allowance for what is not noise, or both. *Resolution* is the smallest relative "
         "error that the row detects. A *control* is the claim made false on purpose, with the wrong value or "
-        "measurement; the row must reject it.\n\n"
-        f"{full_table(ledgers, large)}\n"
-    )
-
-
-def full_table(ledgers, large):
-    """Every row of each of `ledgers`, one table per notebook, and which rows fail in the records `large`."""
-    parts = []
+        "measurement; the row must reject it.",
+    ]
     for ledger in ledgers:
         table = markdown_table(*folded(ledger["rows"]))
         parts.append(f"## {ledger['claim']}\n\n{ledger['source']}; `{ledger['notebook']}`\n\n{table}")
         parts += [
             f"At larger sizes this row fails: {row}." for row in large.get(ledger["notebook"], {}).get("failing", ())
         ]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def read_records(root, name):

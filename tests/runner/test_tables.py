@@ -54,9 +54,9 @@ def test_the_glance_counts_claims_rows_and_resolutions(book):
 
 
 def test_the_full_table_has_every_row_with_its_kind_in_words(book):
-    text = tables.full_table([book], {"07_example": {"failing": ["row 3: claimed 1"]}})
-    assert text.endswith("\n\nAt larger sizes this row fails: row 3: claimed 1.")
-    assert len(text.splitlines()) == 4 + 2 + 5 + 2
+    text = tables.all_verdicts([book], {"07_example": {"failing": ["row 3: claimed 1"]}})
+    assert text.endswith("\n\nAt larger sizes this row fails: row 3: claimed 1.\n")
+    assert len(text.splitlines()) == 4 + 4 + 2 + 5 + 2
     assert "| formula | 1.000 | computed 1.000 | 0.0010 | 0.1 % | consistent |  |" in text
     assert "| \\|broken\\|: 2.000, rejected |" in text
 

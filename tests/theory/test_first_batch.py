@@ -39,7 +39,7 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
         along = np.mean(y**2 * (draw.X @ hat))
         found.append([beta @ beta, away, along, *(hat @ X @ hat for X in forms), *traces])
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 4
-    expected = np.array([law.D, law.away, law.square_along, *law.onto_hat, *law.traces.ravel()])
+    expected = np.array([law.D, law.away, law.moment_along(2), *law.onto_hat, *law.traces.ravel()])
     assert np.all(np.abs(mean - expected) < 4.5 * se + 0.03 * np.abs(expected) + 3 / p.d)
 
 

@@ -293,11 +293,6 @@ def digits(x, significant=4):
     return text.rstrip(".")
 
 
-def percent(resolution):
-    """A resolution as text: two digits below 10 %, none behind the point above."""
-    return f"{100 * resolution:.2g} %" if resolution < 0.1 else f"{100 * resolution:.0f} %"
-
-
 def cells(rows):
     """The table's cells, one list per row, in the order of `HEAD`; a control has no resolution of its own."""
     return [
@@ -325,8 +320,9 @@ def _outcome(row):
 
 
 def resolution(row):
-    """The resolution of a row of the ledger as tables show it."""
-    return "" if row["control"] else percent(row["resolution"])
+    """The resolution of a row of the ledger as tables show it, "" for a control."""
+    share = row["resolution"]
+    return "" if row["control"] else f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def label(row):

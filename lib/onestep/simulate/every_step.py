@@ -138,6 +138,10 @@ def redrawn_labels(p: Problem, now, redraws, rng):
 
 
 def _population_error(p, now, G, degree):
+    """measure(step, a) -> [test error, b_0, …, b_degree] of readouts a (N, redraws), exact averages over x.
+
+    From the rows of W = W0 + ηG through WWᵀ = W0W0ᵀ + η(W0Gᵀ + GW0ᵀ) + η²GGᵀ and Wβ⋆ = W0β⋆ + ηGβ⋆ alone.
+    """
     inner, mixed, outer = now.W0 @ now.W0.T, now.W0 @ G.T, G @ G.T
     mixed += mixed.T.copy()
     start, shift = now.W0 @ now.beta_star, G @ now.beta_star
@@ -145,7 +149,7 @@ def _population_error(p, now, G, degree):
     hermite = [Polynomial(row) for row in np.eye(degree + 1)]
 
     def measure(step, a):
-        for rows in blocks(products.shape):  # W Wᵀ, its upper triangle
+        for rows in blocks(products.shape):  # the upper triangle of WWᵀ
             part = rows, slice(rows.start, None)
             products[part] = inner[part] + step * mixed[part] + step**2 * outer[part]
         norms = np.sqrt(np.diagonal(products).copy())
@@ -158,12 +162,13 @@ def _population_error(p, now, G, degree):
     return measure
 
 
-def _sample_error(p, now, G, accuracy):
+def _sample_error(p, now, G, signs):
+    """measure(step, a) -> [test error] on the third sample; for labels ±1 also the share of signs that are right."""
     base, move = now.X3 @ now.W0.T, now.X3 @ G.T
 
     def measure(step, a):
         fitted = features(p, base, move, step) @ a
         error = np.mean((now.y3[:, None] - fitted) ** 2)
-        return [error, np.mean(fitted * now.y3[:, None] > 0)] if accuracy else [error]
+        return [error, np.mean(fitted * now.y3[:, None] > 0)] if signs else [error]
 
     return measure

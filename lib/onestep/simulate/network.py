@@ -104,16 +104,11 @@ def _labels(p, beta_star, rng, X):
     return p.target(X @ beta_star) + p.noise * rng.standard_normal(len(X))
 
 
-def residual(p: Problem, draw: Draw):
-    """The residual r in the gradient: y, or y - σ(XW0ᵀ)a when the initial output counts; shape (n,)."""
+def residual(p: Problem, draw: Draw, *, pre=None):
+    """The residual r in the gradient: y, or y - σ(XW0ᵀ)a when the initial output counts; (n,).  pre : XW0ᵀ if known."""
     if p.initial_output == "negligible":
         return draw.y
-    return _residual(p, draw, draw.X @ draw.W0.T)
-
-
-def _residual(p, draw, pre):
-    if p.initial_output == "negligible":
-        return draw.y
+    pre = draw.X @ draw.W0.T if pre is None else pre
     return draw.y - np.concatenate([p.student(pre[rows]) @ draw.a for rows in blocks(pre.shape)])
 
 
@@ -140,7 +135,7 @@ def gradient(p: Problem, draw: Draw):
     draw : Draw
     """
     pre = draw.X @ draw.W0.T
-    r = _residual(p, draw, pre)
+    r = residual(p, draw, pre=pre)
     for rows in blocks(pre.shape):
         pre[rows] = p.student.derivative(pre[rows]) * r[rows, None]
     G = pre.T @ draw.X

@@ -116,24 +116,24 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     store = checkpoint.store()
     with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
         if client:
-            return _collect(partial(_finished_on, client), partial(_elsewhere, replicate, seed), trials, store)
+            return _in_order(partial(_from_cluster, client), partial(_on_a_worker, replicate, seed), trials, store)
         if executor:
-            return _collect(partial(_finished, executor), partial(_elsewhere, replicate, seed), trials, store)
+            return _in_order(partial(_from_executor, executor), partial(_on_a_worker, replicate, seed), trials, store)
         checks.memory(gib * min(jobs, trials))
         with ThreadPoolExecutor(jobs) as pool:
-            return _collect(partial(_finished, pool), partial(_alone, replicate, seed), trials, store)
+            return _in_order(partial(_from_executor, pool), partial(_on_this_machine, replicate, seed), trials, store)
 
 
-def _alone(replicate, seed, trial):
+def _on_this_machine(replicate, seed, trial):
     return replicate(key(seed, trial))
 
 
-def _elsewhere(replicate, seed, trial):
+def _on_a_worker(replicate, seed, trial):
     with threadpool_limits(1, "blas"):  # a worker of somebody else's pool may use all its cores for BLAS
         return replicate(key(seed, trial))
 
 
-def _collect(finished, one, trials, store):
+def _in_order(finished, one, trials, store):
     """Results of all replicates in their order; those that the store holds are not run, the others are kept at once."""
     found = {trial: store.load(trial) for trial in range(trials)} if store else {}
     with closing(finished(one, [trial for trial in range(trials) if found.get(trial) is None])) as pairs:
@@ -144,7 +144,7 @@ def _collect(finished, one, trials, store):
     return [found[trial] for trial in range(trials)]
 
 
-def _finished(executor, one, trials):
+def _from_executor(executor, one, trials):
     """(trial, one(trial)) as they come; closed early, it calls off what has not begun."""
     futures = {executor.submit(one, trial): trial for trial in trials}
     try:
@@ -155,7 +155,7 @@ def _finished(executor, one, trials):
             future.cancel()
 
 
-def _finished_on(client, one, trials):
+def _from_cluster(client, one, trials):
     """The same on a dask client's workers.
 
     Not by its get_executor(), which takes a result for an error if a worker is lost while its result travels.

@@ -48,19 +48,19 @@ class Bulk:
 class Law(Bulk):
     """Law of squared singular values x = w (1 + δ(w)) of rows with independent entries in their covariance's axes.
 
-    degrees : w (real beyond `top`, or complex) -> (δ(w), δ'(w)).  top : largest eigenvalue t of a row's covariance.
+    delta : w (real beyond `top`, or complex) -> (δ(w), δ'(w)).  top : largest eigenvalue t of a row's covariance.
     count : length of the side on which the mean is taken, n for F and d for W.
     share : share of the eigenvalues on that side that are not zero.
     """
 
-    degrees: Callable
+    delta: Callable
     top: float
     count: int
     share: float
 
     def at(self, w):
         """(x, x'(w)) at w, real beyond the end of the atoms or complex; a number or an array."""
-        delta, slope = self.degrees(w)
+        delta, slope = self.delta(w)
         return w * (1 + delta), 1 + delta + w * slope
 
     def bend(self, w):

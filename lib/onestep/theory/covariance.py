@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from ..checks import choice, number
+from ..checks import choice, floats, number
 from ..problem import Problem
 from .random_features import Losses, Response, best_linear, effective_ridge, split
 
@@ -231,22 +231,14 @@ def _response(p, s, nu):
 
 
 def _spectrum(values):
-    s = _numbers(values)
+    s = floats(values)
     if s.ndim != 1 or s.size == 0 or not np.all(s > 0) or abs(s.mean() - 1) > 1e-9:
         raise ValueError(f"spectrum = {values!r:.60}: must be a list of numbers > 0 with mean 1")
     return s
 
 
 def _preconditioner(values, s):
-    P = _numbers(values)
-    if P.shape != s.shape or not np.all(P >= 0) or not np.any(P > 0):
+    P = floats(values)
+    if P.shape != s.shape or not np.all(np.isfinite(P) & (P >= 0)) or not np.any(P > 0):
         raise ValueError(f"preconditioner = {values!r:.60}: must be {len(s)} eigenvalues >= 0, not all of them 0")
     return P
-
-
-def _numbers(values):
-    try:
-        x = np.asarray(values, float)
-    except (TypeError, ValueError):
-        x = np.full(1, np.nan)
-    return x if np.all(np.isfinite(x)) else np.full(1, np.nan)

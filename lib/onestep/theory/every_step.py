@@ -92,7 +92,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
         c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "fixed_point" where N allows, else "spiked"
         with growing rows.
     growing_rows : for "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
-    step_noise : for "fixed_point", see there.
+    step_noise : for "fixed_point", as in `fixed_point`, whose default is "correlated".
 
     Raises ValueError for bad input, a step or an option that the method does not cover, or c_1 = 0 (no spike forms);
     ArithmeticError when the fixed point or the quadrature does not converge. Warns (UserWarning) where "fixed_point"
@@ -103,7 +103,6 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
         method = "fixed_point" if p.N <= WIDEST else "spiked"
         growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
     checks.choice("method", method, METHODS)
-    options = {} if step_noise is None else {"step_noise": step_noise}
     if method == "fixed_point":
         if growing_rows is not None:
             raise ValueError(
@@ -115,9 +114,9 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
                 "of 5 % are usual and of 40 % were found. Simulate the problem (simulate.losses) or take another one",
                 stacklevel=2,
             )
-        return fixed_point(p, eta, **options)
-    for name, value in options.items():
-        raise ValueError(f'{name} = {value!r}: method="spiked" cannot use it; "fixed_point" can')
+        return fixed_point(p, eta, **({} if step_noise is None else {"step_noise": step_noise}))
+    if step_noise is not None:
+        raise ValueError(f'step_noise = {step_noise!r}: method="spiked" cannot use it; "fixed_point" can')
     found = staircase.spiked(p, eta, growing_rows=bool(growing_rows))
     none = np.full(np.shape(found.train), np.nan)[()]
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))

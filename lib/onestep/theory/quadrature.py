@@ -57,11 +57,6 @@ def lanczos(y, root, count):
     return nodes, vectors, np.array(basis)
 
 
-def coordinate(d, count):
-    """Gauss rule for √d·(one coordinate of a direction uniform on the unit sphere in d dimensions)."""
-    return _gegenbauer(float(d), count)
-
-
 def length(d, count):
     """Gauss rule for χ = ‖x‖/√d, x ~ N(0, I_d), exact up to E χ^(4·count - 2); two arrays (count, *d.shape)."""
     d, k = np.asarray(d, float)[..., None], np.arange(1.0, count)
@@ -78,9 +73,9 @@ def lengths(d):
 
 
 @lru_cache(maxsize=64)
-def _gegenbauer(d, count):
+def coordinate(d, count):
     """Gauss rule for √d·(one coordinate of a direction uniform on the unit sphere in d >= 3 dimensions)."""
-    k = np.arange(1.0, count)
+    d, k = float(d), np.arange(1.0, count)  # the recursion of Gegenbauer polynomials
     off = np.sqrt(d * k * (k + d - 3) / ((2 * k + d - 2) * (2 * k + d - 4)))
     nodes, vectors = eigh_tridiagonal(np.zeros(count), off)
     return frozen(nodes, vectors[0] ** 2)
@@ -122,10 +117,10 @@ def expand(f, mean, std, d):
     if f.kinks:
         count, harmonics = panel * (len(f.kinks) + 1), zonal(d)
     else:
-        count, (s, weight) = smooth, _gegenbauer(d, smooth)
+        count, (s, weight) = smooth, coordinate(d, smooth)
         harmonics = weight * (zonal(d) @ s ** np.arange(DEGREES)[:, None])
 
-    def integrals(mean, std):
+    def integrals(mean, std):  # E f P_k, k = 0..3, and E f², (5, points)
         if not f.kinks:
             values = f(mean[:, None] + std[:, None] * s)
             return np.vstack([harmonics @ values.T, values**2 @ weight])
@@ -147,7 +142,7 @@ def tail(f, mean, std, d):
 
     Within a tenth where f has kinks, a few per cent else: an estimate of errors needs no more.
     """
-    s, weight = _gegenbauer(float(d), _COARSE)
+    s, weight = coordinate(float(d), _COARSE)
 
     def variance(mean, std):
         rest = f(mean[:, None] + std[:, None] * s)
@@ -168,7 +163,10 @@ def _in_blocks(integrals, mean, std, count):
 
 
 def _panels(kinks, mean, std, d, count, reach):
-    """Gauss-Legendre nodes and weights of that law between the kinks of f(mean + std·s); each (*shape, M)."""
+    """Nodes and weights for s as in `zonal`, of density ∝ (1 - s²/d)^((d - 3)/2); each (*mean.shape, M).
+
+    Gauss-Legendre rules of `count` nodes each, from -reach to reach, split at the kinks of f(mean + std·s).
+    """
     reach = min(reach, sqrt(d))
     at = np.stack([np.clip((kink - mean) / std, -reach, reach) for kink in kinks], -1)
     ends = np.full((*mean.shape, 1), reach)
@@ -177,7 +175,7 @@ def _panels(kinks, mean, std, d, count, reach):
     width = np.diff(edges, axis=-1)[..., None]
     s = width * ((x + 1) / 2)
     s += edges[..., :-1, None]
-    density = s * (s / -d)
+    density = s * (s / -d)  # in place from here on, as arrays are large
     np.maximum(density, 1e-12 - 1, out=density)
     np.log1p(density, out=density)
     density *= (d - 3) / 2

@@ -27,11 +27,11 @@ Source: Moniri & Hassani (arXiv 2605.17767, abstract) for the expansion and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import factorial, sqrt
+from math import sqrt
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import factorial2, ndtr
 
 from ..checks import choice, number, whole
 from ..hermite import ShiftedReLU
@@ -89,7 +89,8 @@ def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     c, k = p.student.coefficients(whole("count", count, 1)), np.arange(count)
     gram, _ = _with_first(p, k, batch)
     mix = np.column_stack([eta1 * c[1] * (k == 0), np.diag(eta2 * (k + 1) * c[1:] * (eta1 * c[1] / sqrt(p.N)) ** k)])
-    moments = np.array([[_moment(i + j + 2) for j in k] for i in k], float)
+    ranks = np.add.outer(k, k)
+    moments = np.where(ranks % 2, 0.0, factorial2(ranks + 1, exact=True))  # E g^{j+k+2} for g ~ N(0, 1)
     return _beyond(mix @ gram @ mix.T) * _beyond(moments)
 
 
@@ -97,11 +98,6 @@ def _beyond(gram):
     """Lengths of vectors with this Gram matrix, each less its part in the span of those before."""
     values, vectors = np.linalg.eigh(gram)
     return np.abs(np.diag(np.linalg.qr((vectors * np.sqrt(np.maximum(values, 0))).T)[1]))
-
-
-def _moment(order):
-    """E g^order for g ~ N(0, 1)."""
-    return 0 if order % 2 else factorial(order) // (2 ** (order // 2) * factorial(order // 2))
 
 
 def direction(p: Problem, k, *, batch="reused") -> Direction:

@@ -116,11 +116,11 @@ def gradient_gap(p: Problem, step_noise="isotropic"):
 
 
 def _atoms(p, t):
-    def degrees(w):
+    def delta(w):
         gap = np.asarray(w)[..., None] - t
         return (t / gap).mean(-1) / p.psi, -(t / gap**2).mean(-1) / p.psi
 
-    return Law(degrees, t.max(), p.d, min(1.0, 1 / p.psi))
+    return Law(delta, t.max(), p.d, min(1.0, 1 / p.psi))
 
 
 def _sampled(p, eta, start):
@@ -165,7 +165,7 @@ def weight_spike(p: Problem, eta, *, step_noise="isotropic") -> WeightSpike:
 
 def _weight_spike(p, eta, step_noise):
     law, (u, t) = weights(p, eta, step_noise=step_noise), _rows(p, eta, step_noise)
-    theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
+    theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _rho_0(p)
     strength = theta**2 - 2 * theta * rho0
 
     def resolvent(w):
@@ -187,11 +187,11 @@ def weight_threshold(p: Problem):
     p : Problem
     """
     require_spikes(p, 1)
-    rho0 = _back(p)
+    rho0 = _rho_0(p)
     return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
 
 
-def _back(p):
+def _rho_0(p):
     """ρ_0, the cosine of β with -W0ᵀa sign(c_1)."""
     return abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
 
@@ -233,12 +233,12 @@ def features(p: Problem, eta=0.0) -> Law:
 def _feature_law(p, s, tail):
     gamma = p.phi / p.psi
 
-    def degrees(w):
+    def delta(w):
         share, slope = _explained(p.psi, s, tail, w)
         gap = w - share
         return gamma * share / gap, gamma * (slope * w - share) / gap**2
 
-    return Law(degrees, tail + s * (1 + p.psi**-0.5) ** 2, p.n, min(1.0, gamma))
+    return Law(delta, tail + s * (1 + p.psi**-0.5) ** 2, p.n, min(1.0, gamma))
 
 
 def _explained(psi, s, tail, w):
@@ -363,13 +363,14 @@ class _Kernel:
     """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, between the resolvents of F0.
 
     table : (z, u), μ0 with the roots of the nodes' weights.  linear, along : the functions z and a among its left and
-    right sides.  tilt : cosine of the spike's right vector with β.
+    right sides.  tilt : cosine of the spike's right vector with β.  s, tail : mean squares of μ1 and of what is beyond
+    μ0 and μ1, in the place of c_1² and c_{>1}².  law : of the bulk.  z, root : nodes and roots of their weights.
     """
 
     def __init__(self, p, eta, step_noise="isotropic"):
         require_spikes(p, 1)
         z, mass = gauss_hermite(_NODES)
-        theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _back(p)
+        theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _rho_0(p)
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta, step_noise))
@@ -390,11 +391,11 @@ class _Kernel:
         """(T, V, V along a) and their logarithmic derivatives in w."""
         share, slope = _explained(self.p.psi, self.s, self.tail, w)
         T = (share - self.tail) / self.s
-        delta, fall = self.law.degrees(w)
+        delta, fall = self.law.delta(w)
         ratio = self.p.psi / self.p.phi
         V, away = 1 + delta * ratio, w / (w - self.tail)
         rates = np.array([slope / (self.s * T), fall * ratio / V, 1 / w - 1 / (w - self.tail)])
-        if not _back(self.p):
+        if not _rho_0(self.p):
             away, rates[2] = V, rates[1]
         return np.array([T, V, away]), rates
 

@@ -245,7 +245,8 @@ def _moments(K):
 def _inverse_moments(K):
     """Γ⁻¹ in exact rational arithmetic, rounded once: Γ is too ill-conditioned to invert in floating point."""
     rows = [
-        [Fraction(int(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)] for i, row in enumerate(_moments(K))
+        [Fraction(round(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)]
+        for i, row in enumerate(_moments(K))
     ]
     for i in range(K):
         pivot = rows[i][i]

@@ -60,17 +60,8 @@ class FirstBatch:
         """(A,) cosines of β with the directions, eq. (5)."""
         return self.mean / sqrt(self.D)
 
-    @cached_property
-    def square_along(self):
-        """E y² β̂ᵀx."""
-        return self._along(2)
-
-    @cached_property
-    def cube_along(self):
-        """E y³ β̂ᵀx."""
-        return self._along(3)
-
-    def _along(self, k):
+    def moment_along(self, k):
+        """E y^k β̂ᵀx, k = 1..3, whose second term is a sample's own part of β."""
         return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moment(k + 1) / sqrt(self.D))
 
     @cached_property

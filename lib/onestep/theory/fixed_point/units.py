@@ -187,12 +187,13 @@ def length_law(p: Problem, batch, move, stretch=1.0):
     h, kk = g * k - w @ (g * k), k**2 - w @ k**2
     slope_h, slope_kk = w @ (g * h), w @ (g * kk)
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
+    square_along = batch.moment_along(2)
     start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
-    slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * batch.square_along * slope_kk * move**2
+    slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * square_along * slope_kk * move**2
     h, kk, k1 = h - slope_h * g, kk - slope_kk * g, k - (w @ (g * k)) * g  # the three functions of eq. (16)
     spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
     spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
-    across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - batch.square_along**2  # of Σ y²x/n, next to β̂
-    beside = 2 * phi * batch.square_along * (w @ (h * k1)) * move**2
-    beside = beside + phi**2 * batch.cube_along * (w @ (kk * k1)) * move**3
+    across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - square_along**2  # of Σ y²x/n, next to β̂
+    beside = 2 * phi * square_along * (w @ (h * k1)) * move**2
+    beside = beside + phi**2 * batch.moment_along(3) * (w @ (kk * k1)) * move**3
     return LengthLaw(start, slope, beside, (spread + (phi * slope_kk * move**2) ** 2 * across) / 2)

@@ -24,7 +24,7 @@ help:
 	@echo "make figures     execute the notebooks that changed; write figures/, print the verdicts   [NB=14] [PRESET=quick|default|large] [SCHEDULER=tcp://…]"
 	@echo "make test        unit tests, then every notebook cell compared with its committed output"
 	@echo "make unit        the unit tests of the library alone, about a minute"
-	@echo "make seeds       every notebook under twenty other roots: which rows fail (90 minutes)   [SEEDS=\"101 102\"] [NB=14]"
+	@echo "make seeds       every notebook under twenty other roots: which rows fail (70 minutes)   [SEEDS=\"101 102\"] [NB=14]"
 	@echo "make notebooks   open the notebooks in JupyterLab"
 	@echo "make bench       time the library and write benchmarks/README.md, some minutes on an idle machine"
 	@echo "make lint        check style; make format mends it"

@@ -138,7 +138,7 @@ def glance(ledgers, claims, large, seeds):
     counted = {kind: sum(status.split(" for ")[0].split(";")[0] == kind for status in found) for kind in kinds}
     rows = [row for ledger in ledgers for row in ledger["rows"]]
     controls = sum(row["control"] for row in rows)
-    sharp = [row["resolution"] for row in rows if row["headline"] and row["kind"] == "agreement"]
+    sharp = [row["resolution"] for row in rows if row["headline"] and not row["control"]]
     said = [f"{number} {kind}" for kind, number in counted.items() if number]
     large = {ledger["notebook"]: large[ledger["notebook"]] for ledger in ledgers if ledger["notebook"] in large}
     failed = {name: len(found["failing"]) for name, found in large.items() if found["failing"]}

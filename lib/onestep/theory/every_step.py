@@ -58,7 +58,7 @@ class Error:
     and 93 % within two. nan where no error is stated: for "spiked", for polynomial activations of degree 3 or more,
     where 5 % is usual and 40 % was found, and outside of `CALIBRATED` (`uncalibrated` says what). Where
     n/d² > .05 deviations of 1 to 6 % were found after large steps with the full initial output, of .3 to 2.6 % with
-    c⋆2 from .5 to .75 c⋆1, and up to 3 % with c⋆2 from 2 to 5 c⋆1.
+    c⋆2 from .5 to .75 c⋆1, and up to 2.6 % with c⋆2 from 2 to 5 c⋆1.
     """
 
     train: np.ndarray

@@ -3,8 +3,8 @@
 first_batch  the law of the residuals in the step, M, C, β and their traces, eq. (5) to (9), (41) and (43)
 units        rows after the step: spike, length and covariance on nodes, eq. (10) to (18)
 nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4); what the theory leaves out
-degree_one   the linear problem with the first batch eliminated, eq. (22) to (33)
-equations    κ, q and the traces in one map, eq. (19) to (21); the training loss in blocks, eq. (34) to (36)
+degree_one   the linear problem with the first batch eliminated, eq. (22) to (29), (32) and (33)
+equations    κ, q and the traces in one map, eq. (19) to (21); the training loss, eq. (30), (31), (34) to (36), (44)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (37) to (40)
 plane        rows where the teacher's quadratic part is no small part of its linear part, eq. (45) and (46)
 plane_loss   the training loss there, eq. (47) to (49)

@@ -3,8 +3,8 @@
     unseen.py            print the table of docs/theory.md, a few minutes of one core
     unseen.py 11 12      these problems alone
 
-Nine have few samples for their inputs, most of them with activations that are not among those of the calibration; in the
-last four and in number 9 n is of order d².
+Nine have few samples for their inputs, most of them with activations that are not among those of the calibration; in
+the last four and in number 9 n is of order d².
 """
 
 import sys

@@ -124,14 +124,8 @@ def control_of(row, ledger):
 def glance(ledgers, claims, large, seeds):
     """How many claims have which status, how many rows there are, how small an error they would notice, what fails.
 
-    Parameters
-    ----------
-    ledgers : list of dict
-        The ledgers.
-    claims : str
-        The text of `docs/claims.md`, whose tables state a status in their last column.
-    large, seeds : dict
-        The records of `figures/large.json` and of `figures/seeds.json`.
+    claims : the text of `docs/claims.md`, whose tables state a status in their last column.
+    large, seeds : the records of `figures/large.json` and of `figures/seeds.json`.
     """
     found = re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermevander
@@ -99,23 +100,35 @@ class LimitFits:
 
         The draws share W0 and X2 with that of the fits; units (len(draws), d) are the directions of their spikes.
         """
-        top = ceil(max(orders))
-        products, gram = _products(self.p, draws, units, top), _gram(top)
-        return np.array(
-            [
-                self._fits(now, now.X2 @ unit, orders, *product, gram)
-                for now, unit, *product in zip(draws, units, *products, strict=True)
-            ]
-        )
+        averages = _averages(self.p, draws, units, ceil(max(orders)))
+        each = zip(draws, units, averages, strict=True)
+        return np.array([self._fits(now, now.X2 @ unit, orders, means) for now, unit, means in each])
 
-    def _fits(self, now, z, orders, labels, own, mixed, gram):
+    def _fits(self, now, z, orders, means):
         """The losses of one draw; what passes over F0 is done once for all orders."""
-        columns = np.column_stack([now.y2, z[:, None] ** np.arange(1, mixed.shape[1] + 1)])  # y, z, …, z^top
-        cross = self.F0.T @ columns
-        sums = columns.T @ columns, cross, cho_solve(self.factor, cross, check_finite=False)
-        return [
-            _limit_fit(self.p, self.factor, self.K, now, order, *sums, labels, own, mixed, gram) for order in orders
-        ]
+        A = np.column_stack([now.y2, z[:, None] ** np.arange(1, len(means.gram) + 1)])  # y, z, …, z^top
+        inner, cross = A.T @ A, self.F0.T @ A
+        solved = cho_solve(self.factor, cross, check_finite=False)
+        return [self._fit(now, order, inner, cross, solved, means) for order in orders]
+
+    def _fit(self, now, order, inner, cross, solved, means):
+        """(training loss, test error) of the fit F0 b + Z c, Z = [z, …, z^k], c unpenalised, under linear constraints.
+
+        inner, cross, solved : AᵀA, F0ᵀA and (F0ᵀF0 + λnI)⁻¹F0ᵀA of A = [y, z, …, z^top].
+        Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
+        """
+        B, E = _constraints(self.p, now, order)
+        k = len(E)
+        powers = slice(1, k + 1)
+        # Lagrange's conditions: b = b_0 - (F0ᵀF0 + λnI)⁻¹[F0ᵀZ, B](c, μ), and the Schur complement gives c and μ
+        side = np.column_stack([cross[:, powers], B])
+        behind = np.column_stack([solved[:, powers], cho_solve(self.factor, B, check_finite=False) if k else B])
+        schur = np.block([[inner[powers, powers], E], [E, np.zeros((k, k))]]) - side.T @ behind
+        multipliers = np.linalg.solve(schur, np.append(inner[powers, 0], np.zeros(k)) - side.T @ solved[:, 0])
+        b, c = solved[:, 0] - behind @ multipliers, multipliers[:k]
+        train = (inner[0, 0] - cross[:, 0] @ b - inner[0, powers] @ c) / self.p.n
+        second = b @ (self.K @ b + 2 * (means.mixed[:, :k] @ c)) + c @ means.gram[:k, :k] @ c
+        return train, second - 2 * (means.labels @ b + means.powers[:k] @ c) + self.p.label_power
 
 
 def _moments(p, now, unit, top):
@@ -126,9 +139,20 @@ def _moments(p, now, unit, top):
     return np.concatenate([basis.mean(0), now.y2 @ basis[:, :top] / len(z) - expected])
 
 
-def _products(p, draws, units, top):
-    """Averages over x ~ N(0, I), for each of the draws: of y with σ(Wx) (N,) and with z, …, z^top (top,), of σ(Wx) with
-    these (N, top)."""
+class _Averages(NamedTuple):
+    """Averages over x ~ N(0, I) for one draw, with the powers z^k, k = 1, …, top.
+
+    labels : (N,), E y σ(Wx).  powers : (top,), E y z^k.  mixed : (N, top), E σ(Wx) z^k.  gram : (top, top), E z^{j+k}.
+    """
+
+    labels: np.ndarray
+    powers: np.ndarray
+    mixed: np.ndarray
+    gram: np.ndarray
+
+
+def _averages(p, draws, units, top):
+    """`_Averages` of each of the draws, which share W0."""
     W0, shape = draws[0].W0, (len(draws), -1)
     norms, ones = np.linalg.norm(W0, axis=1), np.ones(len(draws))
     teachers = np.array([now.beta_star for now in draws])
@@ -136,11 +160,11 @@ def _products(p, draws, units, top):
     tiled, ahead, toward = np.tile(norms, len(draws)), teachers @ W0.T / norms, units @ W0.T / norms
     labels = averages.cross(p.student, p.target, tiled, ahead.ravel()).reshape(shape)
     overlap = np.sum(teachers * units, axis=1)
-    own = np.empty((len(draws), top))
+    with_labels = np.empty((len(draws), top))
     for k, power in enumerate(powers):
-        own[:, k] = averages.cross(power, p.target, ones, overlap)
+        with_labels[:, k] = averages.cross(power, p.target, ones, overlap)
     mixed = np.moveaxis(averages.crosses(p.student, powers, tiled, toward.ravel()).reshape(top, len(draws), p.N), 0, -1)
-    return labels, own, mixed
+    return [_Averages(*each, _gram(top)) for each in zip(labels, with_labels, mixed, strict=True)]
 
 
 def _gram(top):
@@ -150,33 +174,14 @@ def _gram(top):
     return np.array([[weights @ (one(nodes) * other(nodes)) for other in powers] for one in powers]).reshape(top, top)
 
 
-def _limit_fit(p, factor, K, now, order, inner, cross, solved, labels, own, mixed, gram):
-    """(training loss, test error) of the ridge fit F0 b + Z c, c unpenalised, under linear constraints on b and c.
-
-    inner, cross, solved : AᵀA, F0ᵀA and (F0ᵀF0 + λnI)⁻¹F0ᵀA of A = [y, z, …, z^top].
-    Spikes of infinite strength let b vanish along a, …, a^{∘ℓ}; one of finite strength, z^{∘k}hᵀ, sets c_k = h·b.
-    """
-    B, E = _constraints(p, now, order)
-    born = len(E)
-    powers = slice(1, born + 1)
-    side = np.column_stack([cross[:, powers], B])
-    behind = np.column_stack([solved[:, powers], cho_solve(factor, B, check_finite=False) if born else B])
-    schur = np.block([[inner[powers, powers], E], [E, np.zeros((born, born))]]) - side.T @ behind
-    multipliers = np.linalg.solve(schur, np.append(inner[powers, 0], np.zeros(born)) - side.T @ solved[:, 0])
-    b, c = solved[:, 0] - behind @ multipliers, multipliers[:born]
-    train = (inner[0, 0] - cross[:, 0] @ b - inner[0, powers] @ c) / p.n
-    second = b @ (K @ b + 2 * (mixed[:, :born] @ c)) + c @ gram[:born, :born] @ c
-    return train, second - 2 * (labels @ b + own[:born] @ c) + p.label_power
-
-
 def _constraints(p, now, order):
     """B (N, k) and E (k, k) of the constraints Bᵀb + Ec = 0, k = order rounded up."""
-    full, born = int(order), ceil(order)
-    B, E = np.zeros((p.N, born)), np.zeros((born, born))
+    full, k = int(order), ceil(order)
+    B, E = np.zeros((p.N, k)), np.zeros((k, k))
     B[:, :full] = np.linalg.qr(now.a[:, None] ** np.arange(1, full + 1))[0]
-    if born > full:
-        strength = p.student.linear * p.n ** (full / (2 * born)) * np.linalg.norm(direction(p, now))
-        hidden = p.student.coefficients(born)[born] * strength**born * now.a**born
+    if k > full:
+        strength = p.student.linear * p.n ** (full / (2 * k)) * np.linalg.norm(direction(p, now))
+        hidden = p.student.coefficients(k)[k] * strength**k * now.a**k
         hidden -= B[:, :full] @ (B[:, :full].T @ hidden)
         B[:, full], E[full, full] = hidden, -1.0
     return B, E

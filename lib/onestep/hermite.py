@@ -338,10 +338,8 @@ def shifted(spec, by):
         How far f is moved to the left.
     """
     f = function(spec)
-    moved = Function(lambda z: f(z + by), kinks=[k - by for k in f.kinks])
-    mean = moved.mean
     name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
-    return Function(lambda z: f(z + by) - mean, lambda z: f.derivative(z + by), moved.kinks, name)
+    return centred(Function(lambda z: f(z + by), lambda z: f.derivative(z + by), [k - by for k in f.kinks], name))
 
 
 def gaussian_moments(k):

@@ -247,7 +247,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     at, between = (_part(curves, part) for part in (slice(len(eta)), slice(len(eta), None)))
     found = {"best_step": best, "best_ridge": theory.best_ridge(p, best.eta), "trials": trials}
     simulated = _simulated(p, eta, trials, seed, jobs, tell) if trials else None
-    return Study(p, eta, at, grid, between, _sizes(p, eta), simulated=simulated, **found)
+    return Study(p, eta, at, grid, between, _spike_heights(p, eta), simulated=simulated, **found)
 
 
 def read_rows(path, how=None):
@@ -301,7 +301,8 @@ def _part(losses, part):
     return theory.every_step.Losses(losses.train[part], losses.test[part], losses.residual[part], error)
 
 
-def _sizes(p, eta):
+def _spike_heights(p, eta):
+    """Singular values of F's visible spikes over the bulk's edge, an array for each step."""
     values = theory.spectra.feature_spikes(p, eta, count=8).value
     counts, edges = theory.visible(p, eta), (theory.spectra.features(p, step).edge for step in eta)
     return tuple(value[:count] / edge for value, count, edge in zip(values, counts, edges, strict=True))

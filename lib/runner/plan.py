@@ -45,6 +45,10 @@ class Plan:
         """Peak memory in GiB of each notebook that runs, by its name."""
         return {notebook.name: self.project.memory(self.preset, notebook.name) for notebook in self.stale}
 
+    def current(self):
+        """Notebooks whose results stand as this plan makes them."""
+        return [each for each in self.notebooks if self.manifest.holds(each.name, self.keys[each.name])]
+
     def keep_key(self, notebook):
         """Digest of a notebook's code and parameters, the library and the lock: the replicates' key."""
         return digest((notebook.code(self.values[notebook.name]) + self.project.environment).encode())
@@ -64,7 +68,7 @@ def plan(project, wanted, preset, settings, label, scheduler=None):
     if preset not in PRESETS:
         raise UserError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     notebooks = project.notebooks(wanted)
-    values = {each.name: project.presets.get(preset, {}).get(each.name, {}) | settings for each in notebooks}
+    values = {each.name: project.values(preset, each.name) | settings for each in notebooks}
     for notebook in notebooks:
         notebook.check(values[notebook.name])
     if scheduler:

@@ -34,7 +34,7 @@ class Project:
 
     @cached_property
     def environment(self):
-        """Digest of the library and the lock: results made under another one are stale."""
+        """Digest of the library, the lock and the interpreter: results made under others are stale."""
         sources = {path.relative_to(LIBRARY).as_posix(): path.read_bytes() for path in sorted(LIBRARY.rglob("*.py"))}
         lock = self.root / "requirements.txt"
         parts = [f"{name}\0".encode() + source for name, source in sources.items()]
@@ -67,6 +67,10 @@ class Project:
                 checks.folder("results", folder)
             except ValueError as error:
                 raise UserError(str(error)) from error
+
+    def values(self, preset, name):
+        """Parameters other than a notebook's own that a preset states, by name."""
+        return self.presets.get(preset, {}).get(name, {})
 
     def seconds(self, preset, name):
         """CPU seconds that `notebooks/presets.toml` allows a notebook; 0 where it states none."""

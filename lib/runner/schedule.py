@@ -90,7 +90,7 @@ def run_seeds(project, roots, wanted=(), preset="default"):
             planned = plan(project, wanted, preset, {"seed": root}, f"seeds/{root}")
             wrong = failures(planned, execute(planned))
         failed |= {(root, name): message for name, message in wrong.items()}
-        ran = {each.name for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])}
+        ran = {notebook.name for notebook in planned.current()}
         for ledger in tables.read_ledgers(project.outputs(planned.label)[1]):
             if ledger["notebook"] in ran:
                 runs.setdefault(ledger["notebook"], []).append(ledger)

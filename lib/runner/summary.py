@@ -41,8 +41,7 @@ def conclude(planned, results):
 
     wrong = failures(planned, results)
     ledgers = {ledger["notebook"]: ledger for ledger in tables.read_ledgers(planned.project.outputs(planned.label)[1])}
-    current = [each for each in planned.notebooks if planned.manifest.holds(each.name, planned.keys[each.name])]
-    finished = [ledgers[notebook.name] for notebook in current]
+    finished = [ledgers[notebook.name] for notebook in planned.current()]
     lines = [("notebook", *HEAD)]
     lines += [(ledger["notebook"][:2], *line) for ledger in finished for line in cells(ledger["rows"])]
     print(plain_table(lines))

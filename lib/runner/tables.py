@@ -200,7 +200,7 @@ def record_large(project, manifest):
     found = {ledger["notebook"]: ledger for ledger in read_ledgers(project.outputs("large")[1])}
     kept = {}
     for notebook in project.notebooks():
-        name, overrides = notebook.name, _large_values(project, notebook.name)
+        name, overrides = notebook.name, project.values("large", notebook.name)
         entry = manifest.entries.get(name, {})
         if name not in found or entry.get("key") != notebook.key(overrides, project.environment):
             continue
@@ -264,7 +264,7 @@ def _large_rows(project, notebooks, kept):
         if not found:
             runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
             continue
-        if found["code"] != notebook.code(_large_values(project, notebook.name)):
+        if found["code"] != notebook.code(project.values("large", notebook.name)):
             edited.append(notebook.name[:2])
         numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
         failed = "<br>".join(found["failing"])
@@ -275,10 +275,6 @@ def _large_rows(project, notebooks, kept):
             body.append([name, label(row), row["claimed"], row["measured"], *ours, row["verdict"]])
             name = ""
     return runs, body, edited
-
-
-def _large_values(project, name):
-    return project.presets.get("large", {}).get(name, {})
 
 
 def seeds_found(name, runs, failed, count):
@@ -295,10 +291,8 @@ def seeds_found(name, runs, failed, count):
 def pooled(runs, count):
     """How far the mean over roots is from what is claimed, for each headline agreement row of one notebook.
 
-    runs : its ledgers; a row counts if all of the `count` roots have it.
-
-    Returns a list of {"quantity", "off", "resolution"}, texts: the mean of (measured - claimed)/effect with its
-    standard error, in per cent, and the median resolution of one run.
+    runs : its ledgers; a row counts if all of the `count` roots have it. Returns a list of {"quantity", "off",
+    "resolution"}, texts: the mean of (measured - claimed)/effect in per cent, and the median resolution of one run.
     """
     rows = {}
     for ledger in runs:

@@ -151,7 +151,7 @@ def directions(p: Problem, count=3, **run) -> Directions:
 
 def _directions(p, count, rng):
     now = draw(p, rng)
-    found = _found(now, direction(p, now), np.arange(count))
+    found = _both_batches(now, direction(p, now), np.arange(count))
     return {
         "ahead": [now.beta_star @ d for d in found],
         "square": [np.sum(d**2, axis=0) for d in found],
@@ -167,7 +167,7 @@ def _averages(p, now):
     return found - weight @ np.column_stack([z * f, z * f**2, z**2 * f])
 
 
-def _found(now, beta, powers):
+def _both_batches(now, beta, powers):
     """d_k of the reused batch and of a fresh one, each (d, len(powers))."""
     return [X.T @ (y[:, None] * (X @ beta)[:, None] ** powers) / len(y) for X, y in ((now.X, now.y), (now.X2, now.y2))]
 
@@ -203,7 +203,7 @@ def _first_stairs(p, eta1, eta2, rng):
     now = draw(p, rng, test_size=p.n)
     F0, beta, out = p.student(now.X3 @ now.W0.T), direction(p, now), []
     learned = [np.zeros((p.d, 0)), beta[:, None]]
-    learned += [found[:, :2] + np.outer(eta1 / eta2 * beta, [1, 0]) for found in _found(now, beta, np.arange(2))]
+    learned += [found[:, :2] + np.outer(eta1 / eta2 * beta, [1, 0]) for found in _both_batches(now, beta, np.arange(2))]
     for B in learned:
         hidden = np.linalg.qr(now.a[:, None] ** np.arange(1, B.shape[1] + 1))[0]
         Z = _STRONG * now.X3 @ (B / np.linalg.norm(B, axis=0))

@@ -160,9 +160,8 @@ def _averages(p, draws, units, top):
     tiled, ahead, toward = np.tile(norms, len(draws)), teachers @ W0.T / norms, units @ W0.T / norms
     labels = averages.cross(p.student, p.target, tiled, ahead.ravel()).reshape(shape)
     overlap = np.sum(teachers * units, axis=1)
-    with_labels = np.empty((len(draws), top))
-    for k, power in enumerate(powers):
-        with_labels[:, k] = averages.cross(power, p.target, ones, overlap)
+    with_labels = [averages.cross(power, p.target, ones, overlap) for power in powers]
+    with_labels = np.reshape(with_labels, (top, len(draws))).T.copy()
     mixed = np.moveaxis(averages.crosses(p.student, powers, tiled, toward.ravel()).reshape(top, len(draws), p.N), 0, -1)
     return [_Averages(*each, _gram(top)) for each in zip(labels, with_labels, mixed, strict=True)]
 

@@ -54,16 +54,16 @@ class _Deflated(LinearOperator):
     def _transpose(self):
         return _Deflated(self.array.T, self.right, self.left)
 
-    def there_and_back(self, x):
+    def normal_product(self, x):
         """A x and AᵀA x."""
         n, N = self.shape
         along, step = self.right.T @ x, max(16, _CACHED // N)
-        there, back = np.empty(n), np.zeros(N)
+        Ax, AtAx = np.empty(n), np.zeros(N)
         for i in range(0, n, step):
             rows = self.array[i : i + step]
-            there[i : i + step] = rows @ x - self.left[i : i + step] @ along
-            back += there[i : i + step] @ rows
-        return there, back - self.right @ (self.left.T @ there)
+            Ax[i : i + step] = rows @ x - self.left[i : i + step] @ along
+            AtAx += Ax[i : i + step] @ rows
+        return Ax, AtAx - self.right @ (self.left.T @ Ax)
 
 
 def deflated(A, left, right):
@@ -123,18 +123,18 @@ def _bidiagonalise(A, count, tolerance, max_steps):
     B = np.zeros((max_steps, max_steps))
     V[0] = _orthonormal(rng.standard_normal(N), V[:0])[0]
     largest = below = loss = 0.0
-    back = np.zeros(N)
+    AtU = np.zeros(N)
     for k in range(max_steps):
         # AV = UB and AᵀU = VBᵀ + below·V[k + 1] e_kᵀ, B upper bidiagonal: its singular triplets approximate those of A.
-        there, both = A.there_and_back(V[k]) if isinstance(A, _Deflated) else (A.matvec(V[k]), None)
-        U[k], B[k, k] = _next(there - below * U[k - 1], U[:k], largest, rng)
+        AV, AtAV = A.normal_product(V[k]) if isinstance(A, _Deflated) else (A.matvec(V[k]), None)
+        U[k], B[k, k] = _next(AV - below * U[k - 1], U[:k], largest, rng)
         largest = max(largest, B[k, k])
-        loss = (largest + below * loss) / B[k, k] if B[k, k] > 0 and both is not None else np.inf
-        if loss < _LOSS:  # Aᵀ of the line above
-            back = (both - below * back) / B[k, k]
+        loss = (largest + below * loss) / B[k, k] if B[k, k] > 0 and AtAV is not None else np.inf
+        if loss < _LOSS:  # from U[k] = (A V[k] - below·U[k - 1])/B[k, k], at no product; else anew
+            AtU = (AtAV - below * AtU) / B[k, k]
         else:
-            back, loss = A.rmatvec(U[k]), 1.0
-        V[k + 1], below = _next(back - B[k, k] * V[k], V[: k + 1], largest, rng)
+            AtU, loss = A.rmatvec(U[k]), 1.0
+        V[k + 1], below = _next(AtU - B[k, k] * V[k], V[: k + 1], largest, rng)
         largest = max(largest, below)
         steps = k + 1
         if steps >= count and (steps % max(1, steps // _OFTEN) == 0 or steps == max_steps or below == 0):

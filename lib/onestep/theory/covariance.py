@@ -36,8 +36,6 @@ from ..checks import choice, floats, number
 from ..problem import Problem
 from .random_features import Losses, Response, best_linear, effective_ridge, split
 
-BASES = ("eigenbasis", "random")
-
 
 class Direction(NamedTuple):
     """The law of a step's direction b given θ = c⋆1 β⋆, in the eigenbasis of Σ: b_j = k(s_j) θ_j + √(v(s_j)/d) g_j.
@@ -166,7 +164,7 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     ------
     ValueError for a bad argument.
     """
-    choice("basis", basis, BASES)
+    choice("basis", basis, ("eigenbasis", "random"))
     if p.student.tail == 0:
         raise ValueError(f"activation = {p.activation!r}: is linear, so that entries of the gradient have no noise")
     s, noise = _spectrum(spectrum), p.step_phi * p.label_power

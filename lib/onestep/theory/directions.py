@@ -56,7 +56,7 @@ def _product(values, r):
 def _contract(tensor, w):
     """C[w, ..., w, ·] for every row of w, (len(w), r); C is symmetric."""
     r = w.shape[1]
-    if tensor.ndim == 1 or not tensor.any():
+    if tensor.ndim == 1 or not tensor.any():  # the same for every row: C itself, or 0
         return np.broadcast_to(tensor.reshape(-1, r)[0], w.shape)
     out = w @ tensor.reshape(r, -1)
     for _ in range(tensor.ndim - 2):

@@ -44,8 +44,6 @@ CALIBRATED = {
 _DENSE = 0.05  # n/d² from which on neither the full initial output nor a ratio |c⋆2/c⋆1| above _QUADRATIC is covered
 _QUADRATIC = 0.4
 
-METHODS = ("fixed_point", "spiked")
-
 
 @dataclass(frozen=True)
 class Error:
@@ -102,7 +100,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     if method is None:
         method = "fixed_point" if p.N <= WIDEST else "spiked"
         growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
-    checks.choice("method", method, METHODS)
+    checks.choice("method", method, ("fixed_point", "spiked"))
     if method == "fixed_point":
         if growing_rows is not None:
             raise ValueError(

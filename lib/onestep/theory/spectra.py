@@ -305,9 +305,9 @@ def visible_from(p: Problem, eta):
 def visible(p: Problem, eta, count=8):
     """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
 
-    At most min(n, N), and at most `spikes` of n → ∞, mostly fewer: at n in the thousands every spike emerges later than
-    its threshold. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a
-    ReLU's bulk is wider beyond.
+    At most min(n, N), and mostly fewer than the `thresholds` say for n → ∞: at n in the thousands every spike emerges
+    later than its own. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's
+    bulk is wider beyond.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0]):
     order : int, optional
         Number of nodes.
     """
-    values = as_problem(p).readout_values
+    as_problem(p)
     checks.choice("step_noise", step_noise, STEP_NOISE)
     if p.student.coefficients(1)[1] == 0:
         raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
@@ -51,7 +51,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0]):
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
     c_1, _, c_3 = p.student.coefficients(3)[1:]
     tau = 3 * c_3 / c_1 * (step_noise in ANISOTROPIC)
-    return Family(p, values, first_batch(p, p.step_phi, order, tau), step_noise, order)
+    return Family(p, first_batch(p, p.step_phi, order, tau), step_noise, order)
 
 
 def resolved(p, eta, step_noise="correlated"):
@@ -95,13 +95,9 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """Equivalent features of one problem at every step size, on the same nodes.
-
-    values : equally likely values of √N a_i, or None for a Gaussian readout.  batch : the mean first batch.
-    """
+    """Equivalent features of one problem at every step size, on the same nodes.   batch : the mean first batch."""
 
     p: Problem
-    values: np.ndarray | None
     batch: FirstBatch
     step_noise: str
     order: int
@@ -113,7 +109,7 @@ class Family:
 
     def features(self, eta):
         """`nodes.Features` at step eta."""
-        return equivalent_features(self.p, eta, self.batch, self.values, self.step_noise, self.order)
+        return equivalent_features(self.p, eta, self.batch, self.p.readout_values, self.step_noise, self.order)
 
     def evaluate(self, eta, solution=None):
         """`Solved` at step eta, iterated from the `Solution` at another step if one is given."""

@@ -110,8 +110,7 @@ class Function:
     def jumps(self):
         """The stated kinks at which f itself jumps, a tuple."""
         beside = [(k, 1e-9 * (1 + abs(k))) for k in self.kinks]
-        size = sqrt(self.second_moment)
-        return tuple(k for k, h in beside if np.ptp(self.f(np.array([k - h, k + h]))) > 1e-6 * size)
+        return tuple(k for k, h in beside if np.ptp(self.f(np.array([k - h, k + h]))) > 1e-6 * sqrt(self.second_moment))
 
     @cached_property
     def fault(self):

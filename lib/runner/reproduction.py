@@ -59,8 +59,8 @@ def _settle_notebook(old, new):
 
 def _outputs(old, new):
     """The first difference of a cell's outputs, in words; None if all agree."""
-    for one, other in zip_longest(new, old, fillvalue={}):
-        parts, committed = _parts(one), _parts(other)
+    for output, before in zip_longest(new, old, fillvalue={}):
+        parts, committed = _parts(output), _parts(before)
         if parts.keys() != committed.keys():
             return f"shows {', '.join(parts) or 'nothing'} where {', '.join(committed) or 'nothing'} was shown"
         for kind, value in parts.items():
@@ -79,56 +79,56 @@ def _parts(output):
 
 
 def _ledgers(old, new):
-    one, other = json.loads(new), json.loads(old)
-    rows, committed = ({row["quantity"]: row for row in book["rows"]} for book in (one, other))
+    ledger, before = json.loads(new), json.loads(old)
+    rows, committed = ({row["quantity"]: row for row in book["rows"]} for book in (ledger, before))
     found = []
     for name in [*rows, *(name for name in committed if name not in rows)]:
         if name not in rows or name not in committed:
             found.append(f"row {name!r}: {'new' if name in rows else 'gone'}")
         elif pair := _values(rows[name], committed[name]):
             found.append(f"row {name!r}: {_against(*pair)}")
-    for part in sorted((one.keys() | other.keys()) - {"rows"}):
-        if pair := _values(one.get(part), other.get(part)):
+    for part in sorted((ledger.keys() | before.keys()) - {"rows"}):
+        if pair := _values(ledger.get(part), before.get(part)):
             found.append(f"{part}: {_against(*pair)}")
     return found or ([] if list(rows) == list(committed) else ["the order of the rows"])
 
 
-def _values(one, other, noise=0.0):
+def _values(new, old, noise=0.0):
     """The first pair of parts in which two values of a ledger differ, or None.   noise : what floats may differ by."""
-    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        if "claimed" in one and type(one.get("measured")) is float:  # in one unit with se and tolerance
-            noise = NOISE * abs(one["measured"])
-        return next(filter(None, (_values(one[key], other[key], noise) for key in one)), None)
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return next(filter(None, map(_values, one, other)), None)
-    if isinstance(one, str) and isinstance(other, str):
-        return first_difference(one, other)
-    if type(one) is type(other) is float:
-        allowed = max(SIXTH_DIGIT * max(abs(one), abs(other)), noise)
-        return None if abs(one - other) <= allowed else (one, other)
-    return None if one == other else (one, other)
+    if isinstance(new, dict) and isinstance(old, dict) and new.keys() == old.keys():
+        if "claimed" in new and type(new.get("measured")) is float:  # in the unit of se and tolerance
+            noise = NOISE * abs(new["measured"])
+        return next(filter(None, (_values(new[key], old[key], noise) for key in new)), None)
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return next(filter(None, map(_values, new, old)), None)
+    if isinstance(new, str) and isinstance(old, str):
+        return first_difference(new, old)
+    if type(new) is type(old) is float:
+        allowed = max(SIXTH_DIGIT * max(abs(new), abs(old)), noise)
+        return None if abs(new - old) <= allowed else (new, old)
+    return None if new == old else (new, old)
 
 
 def _arrays(old, new):
-    with np.load(io.BytesIO(new)) as one, np.load(io.BytesIO(old)) as other:
-        found = [f"{name}: {'new' if name in one else 'gone'}" for name in sorted(set(one) ^ set(other))]
-        for name in sorted(set(one) & set(other)):
-            found += _entries(name, one[name], other[name])
+    with np.load(io.BytesIO(new)) as arrays, np.load(io.BytesIO(old)) as before:
+        found = [f"{name}: {'new' if name in arrays else 'gone'}" for name in sorted(set(arrays) ^ set(before))]
+        for name in sorted(set(arrays) & set(before)):
+            found += _entries(name, arrays[name], before[name])
     return found
 
 
-def _entries(name, one, other):
+def _entries(name, new, old):
     """What differs between two arrays, in words: nothing, or their shapes, or the first entry."""
-    if one.shape != other.shape or one.dtype.kind != other.dtype.kind:
-        return [f"{name}: {one.dtype} {one.shape} where {other.dtype} {other.shape} was stored"]
-    same = one == other
-    if one.dtype.kind in "fc" and one.size:
-        largest = np.max(np.abs(other[np.isfinite(other)]), initial=0.0)
-        same |= np.isclose(one, other, rtol=SIXTH_DIGIT, atol=NOISE * largest, equal_nan=True)
+    if new.shape != old.shape or new.dtype.kind != old.dtype.kind:
+        return [f"{name}: {new.dtype} {new.shape} where {old.dtype} {old.shape} was stored"]
+    same = new == old
+    if new.dtype.kind in "fc" and new.size:
+        largest = np.max(np.abs(old[np.isfinite(old)]), initial=0.0)
+        same |= np.isclose(new, old, rtol=SIXTH_DIGIT, atol=NOISE * largest, equal_nan=True)
     if np.all(same):
         return []
     first = tuple(np.argwhere(~np.asarray(same))[0].tolist())
-    return [f"{name}{list(first) if first else ''}: {_against(one[first], other[first])}"]
+    return [f"{name}{list(first) if first else ''}: {_against(new[first], old[first])}"]
 
 
 def _pictures(old, new):
@@ -138,12 +138,12 @@ def _pictures(old, new):
     for data in (new, old):
         with Image.open(io.BytesIO(data)) as picture:
             frames.append([np.asarray(frame.convert("RGB"), dtype=int) for frame in ImageSequence.Iterator(picture)])
-    one, other = frames
-    if len(one) != len(other) or one[0].shape != other[0].shape:
+    fresh, committed = frames
+    if len(fresh) != len(committed) or fresh[0].shape != committed[0].shape:
         return ["another size"]
-    off = max(np.abs(frame - committed).max() for frame, committed in zip(one, other, strict=True))
+    off = max(np.abs(one - other).max() for one, other in zip(fresh, committed, strict=True))
     return [f"a pixel differs by {off} of 255"] if off > SHADE else []
 
 
-def _against(one, other):
-    return f"{one} where {other} was found before"
+def _against(new, old):
+    return f"{new} where {old} was found before"

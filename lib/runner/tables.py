@@ -202,9 +202,8 @@ def record_large(project, manifest):
     for notebook in project.notebooks():
         name, overrides = notebook.name, project.values("large", notebook.name)
         entry = manifest.entries.get(name, {})
-        if name not in found or entry.get("key") != notebook.key(overrides, project.environment):
-            continue
-        kept[name] = _large_entry(found[name], entry, notebook.code(overrides))
+        if name in found and entry.get("key") == notebook.key(overrides, project.environment):
+            kept[name] = _large_entry(found[name], entry, notebook.code(overrides))
     keep_records(project, "large", kept, ("code", "verdicts", "failing"))
 
 
@@ -260,16 +259,14 @@ def _large_rows(project, notebooks, kept):
     }
     runs, body, edited = [], [], []
     for notebook in notebooks:
-        found = kept.get(notebook.name)
+        name, found = f"**{notebook.name}**", kept.get(notebook.name)
         if not found:
-            runs.append([f"**{notebook.name}**", "not yet", "", "", "", ""])
+            runs.append([name, "not yet", "", "", "", ""])
             continue
         if found["code"] != notebook.code(project.values("large", notebook.name)):
             edited.append(notebook.name[:2])
         numbers = [f"{found[name]:.1f}" for name in ("minutes", "gib")]
-        failed = "<br>".join(found["failing"])
-        runs.append([f"**{notebook.name}**", found["date"], *numbers, str(found["rows"]), failed])
-        name = f"**{notebook.name}**"
+        runs.append([name, found["date"], *numbers, str(found["rows"]), "<br>".join(found["failing"])])
         for row in found["verdicts"]:
             ours = [resolution(row), usual.get((notebook.name, row["quantity"]), "")]
             body.append([name, label(row), row["claimed"], row["measured"], *ours, row["verdict"]])

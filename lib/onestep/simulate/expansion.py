@@ -380,21 +380,23 @@ def _losses(p, eta, versions, redraws, rng):
     noises = [rng.standard_normal((p.n, p.N)) for _ in range(redraws * gaussian)]
     top = max(version.order for version in versions)
     out = np.empty((2, len(versions)))
-    for base in dict.fromkeys((version.base, version.tail) for version in versions):
+    for base in dict.fromkeys((version.base, version.tail) for version in versions):  # one at a time in memory
         starts, (H, h) = _features(p, now, G, eta, *base, noises), _moments(p, now, G, beta, eta, *base, top)
-        for j in [j for j, version in enumerate(versions) if (version.base, version.tail) == base]:
-            order, growth = versions[j].order, grown * versions[j].growth
+        for j, version in enumerate(versions):
+            if (version.base, version.tail) != base:
+                continue
+            order, growth = version.order, grown * version.growth
             left, right = terms(p, now.X2 @ beta, now.a, eta, order, growth=growth)
             polynomials = np.zeros((top + 1, order))
             polynomials[: order + 1] = _polynomials(p, eta, order, growth)
             found = []
             for start in starts:
                 F = start + left @ right.T
-                if versions[j].intercept:
+                if version.intercept:
                     a, b, loss = network.ridge_with_intercept(F, labels, p.ridge)
                 else:
                     (a, loss), b = network.ridge(F, labels, p.ridge), 0.0
-                readout = np.concatenate([a, polynomials @ (right.T @ a)])
+                readout = np.concatenate([a, polynomials @ (right.T @ a)])  # of the units and of 1, x, …, x^top
                 readout[p.N] += b
                 error = np.sum(readout * (H @ readout), axis=0) - 2 * (h @ readout) + p.label_power
                 found.append([np.mean(loss), np.mean(error)])

@@ -10,6 +10,7 @@ from math import sqrt
 
 import numpy as np
 
+from .first_batch import FirstBatch
 from .nodes import Features, Solution
 
 
@@ -128,7 +129,7 @@ def directions(f: Features, at: Pencil):
     return Directions(inverse, R_ab, V, T(at.G[:R, :R], 1.0))
 
 
-def _pencil_forms(batch, at):
+def _pencil_forms(batch: FirstBatch, at: Pencil):
     """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29)."""
     A, m, G, root_D = batch.mean.size, len(at.G), at.G, sqrt(batch.D)
     Q0_inverse = np.kron(np.eye(A), at.Q0_inverse)

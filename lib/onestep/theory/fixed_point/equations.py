@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import plane_loss
-from .degree_one import directions, linear_traces, pencil, saturation
+from .degree_one import Directions, Pencil, directions, linear_traces, pencil, saturation
 from .nodes import ISOTROPIC, Features, Solution
 
 
@@ -90,7 +90,7 @@ class Blocks(NamedTuple):
     b_1: np.ndarray
 
 
-def blocks(f: Features, now: Solution, at, forms):
+def blocks(f: Features, now: Solution, at: Pencil, forms: Directions):
     """`Blocks` at κ, q and the pencil's solution."""
     root, one, share, plane = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units.plane
     m, strength = f.m * root, np.sqrt(f.p.N * share)

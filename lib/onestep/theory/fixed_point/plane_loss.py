@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .degree_one import directions
+from .degree_one import Pencil, directions
+from .nodes import Features, Solution
 from .plane import DEGREE
 
 
-def kernel(f, now, at):
+def kernel(f: Features, now: Solution, at: Pencil):
     """The kernel of eq. (47) on the harmonics and the nodes; (KZ, KZ)."""
     root, Z, share = np.sqrt(at.g), f.z.size, f.p.N * f.units.chance * now.q
     m = f.m * root
@@ -30,7 +31,7 @@ def kernel(f, now, at):
     return out.reshape(len(DEGREE) * Z, -1)
 
 
-def further(f, now, at):
+def further(f: Features, now: Solution, at: Pencil):
     """X of eq. (48), what directions beyond the four take from the kernel between β̂ and ζ; [2][2] of (Z, Z)."""
     forms, one, m = directions(f, at), np.eye(f.z.size), f.m[1] * np.sqrt(at.g)
     share = f.p.N / f.dimensions[1] * f.units.chance * now.q
@@ -43,7 +44,7 @@ def further(f, now, at):
     return [[X[a][b] - K_po[a] @ K_oo_inverse @ K_po[b].T for b in range(2)] for a in range(2)]
 
 
-def training_loss(f, now, at):
+def training_loss(f: Features, now: Solution, at: Pencil):
     """L_tr, eq. (49)."""
     b = np.zeros(len(DEGREE) * f.z.size, np.result_type(f.label, at.g))
     b[: f.label.size] = (f.label * np.sqrt(at.g)).ravel()

@@ -46,7 +46,10 @@ def cross(student: Function, target: Function, norms, cosines):
 
 
 def crosses(student: Function, targets, norms, cosines):
-    """`cross` for each of several targets, (len(targets), N); they share the student's coefficients."""
+    """`cross` for each of several targets, (len(targets), N): Σ_k a_k(r_i) b_k c_i^k with one table of the a_k.
+
+    The table ends where |b_k| max|c|^k is negligible for every target.
+    """
     far, sizes = np.abs(cosines).max() ** np.arange(_ORDER + 1), [np.sqrt(f.second_moment) for f in targets]
     series = [f.normalized(_ORDER) for f in targets]
     needed = [_last_needed(np.abs(b) * far, size) for b, size in zip(series, sizes, strict=True)]

@@ -91,7 +91,7 @@ def _path(p, ridges, degree, redraws, rng):
     lengths = np.tile(norms, redraws)
     hermite = [Polynomial(row) for row in np.eye(degree + 1)]
     moments = averages.crosses(p.student, [p.target, *hermite], lengths, cosines).reshape(degree + 2, redraws, -1)
-    overlap, *degrees = np.einsum("tjn,rnj->trj", moments, a)
+    overlap, *degrees = np.einsum("tjn,rnj->trj", moments, a)  # E y f̂ and E f̂ H_k, (ridges, redraws) each
     size = factorial(np.arange(degree + 1))[:, None, None]
     learned = np.array(degrees) / size
     K = averages.gram(p.student, products)

@@ -121,11 +121,7 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
             return _in_order(partial(_from_executor, executor), partial(_on_a_worker, replicate, seed), trials, store)
         checks.memory(gib * min(jobs, trials))
         with ThreadPoolExecutor(jobs) as pool:
-            return _in_order(partial(_from_executor, pool), partial(_on_this_machine, replicate, seed), trials, store)
-
-
-def _on_this_machine(replicate, seed, trial):
-    return replicate(key(seed, trial))
+            return _in_order(partial(_from_executor, pool), lambda trial: replicate(key(seed, trial)), trials, store)
 
 
 def _on_a_worker(replicate, seed, trial):

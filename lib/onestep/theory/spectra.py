@@ -412,7 +412,7 @@ class _Kernel:
 
     def overlaps(self, w, j, count):
         """Squared cosines of left singular vector j at w with orthonormalised monomials 1..count and the constant."""
-        P, _, Q = np.linalg.svd(self._through(w), full_matrices=False)
+        P, _, Q = np.linalg.svd(self._through(w), full_matrices=False)  # left vectors in columns, right ones in rows
         (T, *_), rates = self._metrics(w)
         x, slope = self.law.at(w)
         # with A = T s/w and B = V/s the resolvents on either side, s = √x, the left vector is A^{1/2}P c where

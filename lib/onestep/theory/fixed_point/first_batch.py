@@ -143,6 +143,7 @@ def first_batch(p: Problem, phi, order, tau=0.0):
         square = 1 - share**2 + x_1**2
         along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, square]]
         cubic = [x_0 * (x_0**2 + square), x_1 * (x_0**2 + square + 2 * (1 - share**2))]
+    # Gauss weights for E x_a f(y): of √weight E[x_a | y] the part in the Krylov space of √weight under y
     nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
     weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
     A = len(along)

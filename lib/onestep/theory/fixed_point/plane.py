@@ -135,17 +135,16 @@ def harmonics(xi, mean, left, d):
         Dimension.
     """
     d = float(d)
-    one, fourth = quadrature.zonal(d) @ xi ** np.arange(4)[:, None], d / (d + 2)  # E o_1² o_2²
+    zonal, fourth = quadrature.zonal(d) @ xi ** np.arange(4)[:, None], d / (d + 2)  # E o_1² o_2²
     scale = np.sqrt(quadrature.dimensions(d)[list(DEGREE)])[:, None]
     around = sqrt(4 * fourth * (d - 3) / (d - 1))
-    (x, chance_x), (y, chance_y) = quadrature.coordinate(d - 1, 3), quadrature.coordinate(d - 2, 3)
     out = np.zeros((len(DEGREE), len(DEGREE), xi.size))
-    for j in range(9):
-        first = x[j // 3]
-        second = y[j % 3] * sqrt((d - 1 - first**2) / (d - 2))
-        o, u = mean + left[:, 0] * first + left[:, 1] * second
-        product = np.array([xi * o, xi * u, o * u, (o**2 - u**2) / 2]) / sqrt(fourth)
-        rest = (o**2 + u**2 - 2 * (d - xi**2) / (d - 1)) / around
-        h = np.array([*one, o, u, *product, rest]) / scale
-        out += chance_x[j // 3] * chance_y[j % 3] * h[:, None] * h
+    for first, chance in zip(*quadrature.coordinate(d - 1, 3), strict=True):
+        for other, chance_other in zip(*quadrature.coordinate(d - 2, 3), strict=True):
+            second = other * sqrt((d - 1 - first**2) / (d - 2))
+            o_1, o_2 = mean + left[:, 0] * first + left[:, 1] * second
+            product = np.array([xi * o_1, xi * o_2, o_1 * o_2, (o_1**2 - o_2**2) / 2]) / sqrt(fourth)
+            rest = (o_1**2 + o_2**2 - 2 * (d - xi**2) / (d - 1)) / around
+            h = np.array([*zonal, o_1, o_2, *product, rest]) / scale  # in the order of `DEGREE`
+            out += chance * chance_other * h[:, None] * h
     return out

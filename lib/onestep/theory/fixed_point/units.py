@@ -140,8 +140,9 @@ def on_nodes(law: Rows, batch, d):
     """
     e, chance_e = quadrature.coordinate(d, _SPIKES)
     e = e[:, None, None]
-    d_L = d * law.square**2 / np.maximum(law.variance, _NONE)
-    L, chance_L = quadrature.length(d_L, quadrature.lengths(d))  # (·, A)
+    L, chance_L = quadrature.length(
+        d * law.square**2 / np.maximum(law.variance, _NONE), quadrature.lengths(d)
+    )  # (·, A)
     across = law.square * remainder(law.along / law.square / d)
     c = law.variance / law.square**2 / (d - 1) + law.square_slope / across / d
     shape = remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))
@@ -162,8 +163,8 @@ def on_nodes(law: Rows, batch, d):
 class LengthLaw(NamedTuple):
     """What ‖ω‖² depends on; each (A,) or a number.
 
-    start : slope in ‖w‖².  slope : in β̂ᵀw.  shared : d times its covariance with β̂ᵀω that β̂ᵀw does not make.
-    variance : d/2 times the variance that is left.
+    start : slope in ‖w‖², υ of eq. (16).  slope : in β̂ᵀw, eq. (15).  shared : d times its covariance with β̂ᵀω that
+    β̂ᵀw does not make.  variance : d/2 times the variance that is left.
     """
 
     start: np.ndarray
@@ -175,25 +176,25 @@ class LengthLaw(NamedTuple):
 def length_law(p: Problem, batch, move, stretch=1.0):
     """`LengthLaw` for move = η a_i, (A,); stretch : 0.0 leaves 6c_3 η a_i β·w_i out. All of eq. (14),
 
-        ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘k(Xw_i))/n‖²
+        ‖ω_i‖² = ‖w_i‖² + 2 move·(1/n)Σ y_μ h(x_μᵀw_i) + move²‖Xᵀ(y∘dot(Xw_i))/n‖²
 
-    with k = σ' - c_1, h(g) = g k(g). By Stein's lemma both sums are correlated with w_i: the first by E h' = 6c_3
-    times β, the second by E (k²)' times φ(1/n)Σ y²x. The variance of a sample's own term has only what is not linear in
-    w_i, as the squares of these vectors count the rest.
+    with dot = σ' - c_1, h(g) = g dot(g). By Stein's lemma both sums are correlated with w_i: the first by E h' = 6c_3
+    times β, the second by E (dot²)' times φ(1/n)Σ y²x. The variance of a sample's own term has only what is not linear
+    in w_i, as the squares of these vectors count the rest.
     """
     g, w = p.student.nodes()
-    k = p.student.derivative(g) - p.student.linear
+    dot = p.student.derivative(g) - p.student.linear
     w = w / w.sum()
-    h, kk = g * k - w @ (g * k), k**2 - w @ k**2
-    slope_h, slope_kk = w @ (g * h), w @ (g * kk)
+    h, square = g * dot - w @ (g * dot), dot**2 - w @ dot**2
+    slope_h, slope_square = w @ (g * h), w @ (g * square)
     phi, (m2, m3, m4) = batch.phi, (batch.moment(j) for j in (2, 3, 4))
     square_along = batch.moment_along(2)
-    start = 1 + phi * m2 * (w @ (kk * (g**2 - 1))) / 2 * move**2
-    slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * square_along * slope_kk * move**2
-    h, kk, k1 = h - slope_h * g, kk - slope_kk * g, k - (w @ (g * k)) * g  # the three functions of eq. (16)
-    spread = 4 * m2 * (w @ h**2) * move**2 + 4 * phi * m3 * (w @ (h * kk)) * move**3
-    spread = phi * (spread + (phi**2 * m4 * (w @ kk**2) + 2 * phi * m2**2 * (w @ k**2) ** 2) * move**4)
-    across = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - square_along**2  # of Σ y²x/n, next to β̂
-    beside = 2 * phi * square_along * (w @ (h * k1)) * move**2
-    beside = beside + phi**2 * batch.moment_along(3) * (w @ (kk * k1)) * move**3
-    return LengthLaw(start, slope, beside, (spread + (phi * slope_kk * move**2) ** 2 * across) / 2)
+    start = 1 + phi * m2 * (w @ (square * (g**2 - 1))) / 2 * move**2
+    slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * square_along * slope_square * move**2
+    dot_1, dot_2, dot_3 = h - slope_h * g, square - slope_square * g, dot - (w @ (g * dot)) * g  # eq. (16)
+    variance = 4 * m2 * (w @ dot_1**2) * move**2 + 4 * phi * m3 * (w @ (dot_1 * dot_2)) * move**3
+    variance = phi * (variance + (phi**2 * m4 * (w @ dot_2**2) + 2 * phi * m2**2 * (w @ dot**2) ** 2) * move**4)
+    E_3 = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - square_along**2
+    shared = 2 * phi * square_along * (w @ (dot_1 * dot_3)) * move**2
+    shared = shared + phi**2 * batch.moment_along(3) * (w @ (dot_2 * dot_3)) * move**3
+    return LengthLaw(start, slope, shared, (variance + (phi * slope_square * move**2) ** 2 * E_3) / 2)

@@ -119,6 +119,7 @@ def test_without_a_second_step_the_first_outlier_is_that_of_one_step():
         (lambda: two.direction(P, -1), "k = -1"),
         (lambda: two.direction(P.replace(initial_output="full"), 1), "initial_output = 'full'"),
         (lambda: two.leading_sizes(P, 1.0, 1.0, count=0), "count = 0"),
+        (lambda: two.leading_sizes(P, 1.0, 1.0, count=11), "count = 11: must be at most 10"),
         (lambda: two.span(P, -1.0, 1.0), "eta1 = -1"),
     ],
 )

@@ -78,7 +78,7 @@ def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     ----------
     p : the problem.
     eta1, eta2 : step sizes >= 0.
-    count : whole number >= 1.
+    count : whole number from 1 to 10; rounding is larger than the terms beyond.
     batch : "reused" or "fresh".
 
     Raises
@@ -86,7 +86,9 @@ def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     ValueError for a bad argument.
     """
     eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
-    c, k = p.student.coefficients(whole("count", count, 1)), np.arange(count)
+    if whole("count", count, 1) > 10:
+        raise ValueError(f"count = {count}: must be at most 10")
+    c, k = p.student.coefficients(count), np.arange(count)
     gram, _ = _with_first(p, k, batch)
     mix = np.column_stack([eta1 * c[1] * (k == 0), np.diag(eta2 * (k + 1) * c[1:] * (eta1 * c[1] / sqrt(p.N)) ** k)])
     ranks = np.add.outer(k, k)

@@ -137,7 +137,7 @@ def first_batch(p: Problem, phi, order, tau=0.0):
     root = np.sqrt((weight[:, None] * chance).ravel())
     x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
     along, pair, cubic = [x_0], [[x_0**2]], [x_0**3]  # means given x_0 and y of x_a, x_a x_b and x_a Σ_b x_b²
-    if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, which is linear in x_1: x_1 is N(share·noise, 1 - share²)
+    if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, linear part -c_1 x_1: x_1 is N(share·noise, 1 - share²)
         share = -p.student.linear / sqrt(variance)
         x_1 = share * noise
         square = 1 - share**2 + x_1**2

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
@@ -256,16 +255,6 @@ def test_no_cell_is_exempt_from_comparison(path, cells):
     assert "NBVAL" not in path.read_text(encoding="utf-8"), "no cell may be exempt from the comparison"
     tags = {tag for cell in cells for tag in cell["metadata"].get("tags", [])}
     assert tags == {"parameters"}, f"tags {tags}: only the parameters cell has one"
-
-
-def test_nothing_large_is_committed():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
-        "\n"
-    )
-    large = [
-        name for name in filter(None, listed) if (ROOT / name).is_file() and (ROOT / name).stat().st_size > 2_000_000
-    ]
-    assert not large, f"larger than 2 MB: {large}"
 
 
 def test_the_list_of_mistakes_fits_the_library():

@@ -140,9 +140,8 @@ def on_nodes(law: Rows, batch, d):
     """
     e, chance_e = quadrature.coordinate(d, _SPIKES)
     e = e[:, None, None]
-    L, chance_L = quadrature.length(
-        d * law.square**2 / np.maximum(law.variance, _NONE), quadrature.lengths(d)
-    )  # (·, A)
+    degrees = d * law.square**2 / np.maximum(law.variance, _NONE)
+    L, chance_L = quadrature.length(degrees, quadrature.lengths(d))  # (·, A)
     across = law.square * remainder(law.along / law.square / d)
     c = law.variance / law.square**2 / (d - 1) + law.square_slope / across / d
     shape = remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))

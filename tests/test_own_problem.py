@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onestep import DataStudy, Problem, Study, simulate, study, theory
+from onestep import Problem, Study, simulate, study, theory
 
 P = Problem(120, 40, 60, ridge=0.1, activation="tanh", teacher=(0.0, 1.0, 0.5), noise=0.3)
 STEPS = [1.0, 4.0]
@@ -146,9 +146,9 @@ def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
     data = simulate.data.Rows(X, np.sign(X[:, 0]))
     p = P.replace(n=100)
     found = study(p, [2.0], trials=4, data=data)
-    assert isinstance(found, DataStudy)
+    assert isinstance(found, Study)
     assert found.predicted is None
-    assert found.own_labels
+    assert found.labels == "own labels"
     assert found.simulated.accuracy.shape == (4, 2)
     assert np.all((found.simulated.accuracy > 0.5) & (found.simulated.accuracy <= 1))
     again = simulate.losses(p, [0.0, 2.0], trials=4, seed=0, test_size=100, data=data)
@@ -161,7 +161,7 @@ def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
 def test_rows_that_the_teacher_labels_are_compared_with_gaussian_inputs():
     data = simulate.data.Sampler(lambda rng, size: rng.standard_normal((size, P.d)), P.d)
     found = study(P, [2.0], trials=40, data=data, test_size=400)
-    assert not found.own_labels
+    assert found.labels != "own labels"
     mean = found.simulated.mean.test
     assert np.all(np.abs(mean.value - found.predicted.test) < 4 * mean.se + 0.03 * mean.value)
     assert "Gaussian inputs, predicted" in str(found)

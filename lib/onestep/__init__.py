@@ -17,7 +17,7 @@ checks     arguments and memory
 """
 
 from . import estimates, hermite, multiindex, report, simulate, theory
-from .own_problem import DataStudy, Study, study
+from .own_problem import Study, study
 from .problem import Problem
 
 __version__ = "0.1.0"

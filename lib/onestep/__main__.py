@@ -89,28 +89,19 @@ def parser():
 
 def _function(option, words, centre=False):
     """What an activation's or teacher's words mean to `Problem`."""
-    spec = _specified(option, words)
-    return hermite.centred(hermite.function(spec, option)) if centre and callable(spec) else spec
-
-
-def _specified(option, words):
-    if len(words) == 1 and ":" in words[0]:
-        return _imported(option, *words[0].split(":", 1))
+    module, colon, name = words[0].partition(":")
+    if len(words) > 1 or not colon:
+        try:
+            return tuple(map(float, words))
+        except ValueError:
+            if len(words) == 1:
+                return module
+            raise ValueError(f"{option} {' '.join(words)}: must be one name, or numbers") from None
     try:
-        return tuple(map(float, words))
-    except ValueError:
-        if len(words) == 1:
-            return words[0]
-        raise ValueError(f"{option} {' '.join(words)}: must be one name, or numbers") from None
-
-
-def _imported(option, module, name):
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{option} {module}:{name}: {error}") from error
+        spec = getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever the file does when it is read
         raise ValueError(f"{option} {module}:{name}: {type(error).__name__}: {error}") from error
+    return hermite.centred(hermite.function(spec, option)) if centre and callable(spec) else spec
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""Numbers with their standard errors: means over replicates, limits n → ∞, thresholds and scaling exponents."""
+"""Numbers with their standard errors: means over replicates, limits n → ∞, thresholds and scaling exponents.
+
+samples are (trials, …), replicates first, at least two; places x are (k,), positive and increasing, at least two. Other
+input raises ValueError, and so does a curve without the crossing or the minimum that is asked for.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +62,7 @@ class Estimate:
         return Estimate(self.value[at], se[at], dof[at])
 
     def reach(self, level):
-        """Half the width of the two-sided Student interval that misses the truth with probability `level`.
-
-        Parameters
-        ----------
-        level : float
-            In (0, 1).
-        """
+        """Half the width of the two-sided Student interval that misses the truth with probability `level`."""
         return -special.stdtrit(self.dof, level / 2) * self.se  # scipy.stats takes half a second to import
 
 
@@ -75,18 +73,7 @@ def _satterthwaite(parts, dofs):
 
 
 def mean(samples) -> Estimate:
-    """Mean over replicates, the first axis, with the standard error from their spread.
-
-    Parameters
-    ----------
-    samples : array, (trials, ...)
-        Trials >= 2.
-
-    Raises
-    ------
-    ValueError
-        For fewer, or for numbers that are not finite.
-    """
+    """Mean over replicates, the first axis, with the standard error from their spread."""
     samples = np.asarray(samples)
     if samples.ndim == 0 or len(samples) < 2 or samples.dtype.kind not in "iufb" or not np.isfinite(samples).all():
         raise ValueError(f"samples: must be at least two finite numbers along the first axis, not {samples!r:.60}")
@@ -98,14 +85,10 @@ def mean(samples) -> Estimate:
 def controlled(samples, controls) -> Estimate:
     """Mean over replicates with the part that `controls` explain regressed out (control variates).
 
+    controls : (trials, k), k < trials - 1, each of known mean, which has been subtracted.
+
     The mean is that of `samples` up to a bias of order k/trials² (Lavenberg & Welch 1981); its standard error is that
     of what the controls do not explain.
-
-    Parameters
-    ----------
-    samples : array, (trials, ...)
-    controls : array, (trials, k)
-        Each of known mean, which has been subtracted; k < trials - 1.
     """
     samples, controls = np.asarray(samples, float), np.asarray(controls, float)
     trials, count = controls.shape
@@ -124,17 +107,10 @@ def controlled(samples, controls) -> Estimate:
 def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     """The limit n → ∞ of independent estimates at several n whose bias is a sum of n^-p over `powers`.
 
+    parts : an Estimate at each of the sizes, all of one shape; more of them than powers.
+
     Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
     the standard error (Birge's ratio).
-
-    Parameters
-    ----------
-    sizes : array, (k,)
-        Values of n, increasing.
-    parts
-        k Estimates of one shape, k > len(powers).
-    powers : sequence of float
-        Powers of 1/n in the bias.
     """
     sizes = _grid(sizes)
     if len(parts) != len(sizes) or len(sizes) <= len(powers):
@@ -162,21 +138,7 @@ def _weighted(design, value, error, dof):
 
 
 def crossing(x, y, level):
-    """Where a curve first rises through `level`, interpolated linearly in log x.
-
-    Parameters
-    ----------
-    x : array, (k,)
-        Increasing, > 0.
-    y : array, (k,)
-    level : float
-        Height at which the curve is cut.
-
-    Raises
-    ------
-    ValueError
-        For a curve that does not cross.
-    """
+    """Where a curve y (k,) first rises through `level`, interpolated linearly in log x."""
     x, y = _grid(x), np.asarray(y, float)
     k = int(np.argmax(y >= level))
     if k == 0:
@@ -185,40 +147,17 @@ def crossing(x, y, level):
 
 
 def mean_crossing(x, samples, level) -> Estimate:
-    """Log of the crossing of the mean curve, with the jackknife's standard error over trials.
-
-    Parameters
-    ----------
-    x, level
-        As in `crossing`.
-    samples : array, (trials, k)
-        Trials >= 2.
-
-    Raises
-    ------
-    ValueError
-        As `crossing`.
-    """
+    """Log of the `crossing` of the mean curve of samples (trials, k), with the jackknife's standard error."""
     return _jackknife(lambda curve: crossing(x, curve, level), samples)
 
 
 def crossings(x, excess):
     """Numbers, one a trial, whose mean is the log of where the mean curve rises through zero: for control variates.
 
+    x : (2,), about where it does.   excess : (trials, 2), each trial's curve over its level there.
+
     The curve is taken as straight in log x, also as far again beyond the two places, and the crossing as linear in the
     trials' deviations from their mean.
-
-    Parameters
-    ----------
-    x : array, (2,)
-        About where it does, increasing, > 0.
-    excess : array, (trials, 2)
-        Each trial's curve over its level there.
-
-    Raises
-    ------
-    ValueError
-        If the mean curve does not rise there, or crosses elsewhere.
     """
     (low, high), excess = np.log(_grid(x)), np.asarray(excess, float)
     start, end = excess.mean(0)
@@ -229,22 +168,7 @@ def crossings(x, excess):
 
 
 def minimum(x, y, *, degree=3):
-    """Where a curve is least: the minimum of the polynomial in log x that fits it best.
-
-    Parameters
-    ----------
-    x : array, (k,)
-        Increasing, > 0.
-    y : array, (k,)
-        k > degree.
-    degree : int
-        Degree of the polynomial.
-
-    Raises
-    ------
-    ValueError
-        For a fit without a minimum between the ends.
-    """
+    """Where a curve y (k,) is least: the minimum of the polynomial in log x of that degree < k that fits it best."""
     x = _grid(x)
     if len(x) <= degree:
         raise ValueError(f"x: must have more than degree = {degree} places, not {len(x)}")
@@ -260,20 +184,7 @@ def minimum(x, y, *, degree=3):
 
 
 def mean_minimum(x, samples, *, degree=3) -> Estimate:
-    """Log of where the mean curve is least, by `minimum`, with the jackknife's standard error over trials.
-
-    Parameters
-    ----------
-    x, degree
-        As in `minimum`.
-    samples : array, (trials, k)
-        Trials >= 2.
-
-    Raises
-    ------
-    ValueError
-        As `minimum`.
-    """
+    """Log of the `minimum` of the mean curve of samples (trials, k), with the jackknife's standard error."""
     return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
 
 
@@ -287,36 +198,22 @@ def _jackknife(place, samples):
 
 
 def power_law(x, log_y) -> Estimate:
-    """Exponent p of y ~ x^p, by least squares weighted with the errors of log y.
+    """Exponent p of y ~ x^p, by least squares weighted with the errors of log_y, an Estimate of k independent values.
 
-    Parameters
-    ----------
-    x : array, (k,)
-        k >= 2, increasing, > 0.
-    log_y
-        Estimate of k independent values, errors > 0. With k > 2, scatter beyond the errors widens the standard error
-        (Birge's ratio).
+    With k > 2, scatter beyond the errors widens the standard error (Birge's ratio).
     """
     x = _grid(x)
     value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
     if value.shape != x.shape or not np.all(error > 0):
         raise ValueError(f"log_y {value.shape}: must be estimates with positive errors on as many points as x")
-    log_x = np.log(x)
-    return Estimate(*_weighted(np.column_stack([log_x - log_x.mean(), np.ones(len(x))]), value, error, dof))
+    return Estimate(*_weighted(np.vander(np.log(x), 2), value, error, dof))
 
 
 def exponent(x, samples) -> Estimate:
-    """Exponent of y ~ x^p, from independent replicates of y at every x, by `power_law` through their geometric means.
+    """Exponent of y ~ x^p, from k arrays of independent positive replicates of y, through their geometric means.
 
     The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
     the largest.
-
-    Parameters
-    ----------
-    x : array, (k,)
-        Increasing, > 0.
-    samples
-        k arrays of positive numbers, at least two in each.
     """
     x, samples = _grid(x), [np.asarray(y, float) for y in samples]
     counts = np.array([len(y) for y in samples])
@@ -329,13 +226,7 @@ def exponent(x, samples) -> Estimate:
 
 
 def end_ratio(x, samples) -> Estimate:
-    """y at the last x over y at the first, by a power law through all: `exponent` as a ratio.
-
-    Parameters
-    ----------
-    x, samples
-        As in `exponent`.
-    """
+    """y at the last x over y at the first, by a power law through all: `exponent` as a ratio."""
     fit, span = exponent(x, samples), float(np.log(x[-1] / x[0]))
     ratio = float(np.exp(span * fit.value))
     return Estimate(ratio, span * ratio * fit.se, fit.dof)

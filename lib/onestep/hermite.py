@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import exp, factorial, sqrt
+from math import exp, sqrt
 
 import numpy as np
 from numpy.polynomial import hermite_e, legendre
@@ -95,13 +95,7 @@ class Function:
         return np.moveaxis((weighted * _hermite_functions(g, order)).sum(-1), 0, -1)
 
     def coefficients(self, order):
-        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding.
-
-        Parameters
-        ----------
-        order : int
-            >= 0.
-        """
+        """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding."""
         scaled = self.normalized(order)
         scaled[np.abs(scaled) < 1e-13 * sqrt(self.second_moment)] = 0.0
         return scaled / np.sqrt(special.factorial(np.arange(order + 1)))
@@ -299,20 +293,7 @@ NAMED = {
 
 
 def function(spec, argument="activation"):
-    """The `Function` meant by a name, a sequence of Hermite coefficients c_0, c_1, …, a callable, or a Function.
-
-    Parameters
-    ----------
-    spec : str, sequence, callable or Function
-        As for `Problem`.
-    argument : str
-        Name that an error gives it.
-
-    Raises
-    ------
-    ValueError
-        Naming `argument` when the specification is none of these.
-    """
+    """The `Function` meant by a name, a list of Hermite coefficients c_0, c_1, …, a callable, or a Function."""
     if isinstance(spec, Function):
         return spec
     if isinstance(spec, str):
@@ -327,15 +308,7 @@ def function(spec, argument="activation"):
 
 
 def shifted(spec, by):
-    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa.
-
-    Parameters
-    ----------
-    spec : str, sequence, callable or Function
-        As for `Problem`.
-    by : float
-        How far f is moved to the left.
-    """
+    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa."""
     f = function(spec)
     name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
     return centred(Function(lambda z: f(z + by), lambda z: f.derivative(z + by), [k - by for k in f.kinks], name))
@@ -347,14 +320,6 @@ def gaussian_moments(k):
 
 
 def monomials(order):
-    """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats.
-
-    ξ[i, k] = i! / (2^m m! k!) for i - k = 2m >= 0, else 0.
-    """
-    whole("order", order, 0)
-    xi = np.zeros((order + 1, order + 1))
-    for i in range(order + 1):
-        for m in range(i // 2 + 1):
-            k = i - 2 * m
-            xi[i, k] = factorial(i) // (2**m * factorial(m) * factorial(k))
-    return xi
+    """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats."""
+    rows = np.eye(whole("order", order, 0) + 1)
+    return np.array([np.pad(hermite_e.poly2herme(row[: i + 1]), (0, order - i)) for i, row in enumerate(rows)])

@@ -152,26 +152,14 @@ class Problem:
         return self.target.linear / sqrt(self.D)
 
     def replace(self, **changes):
-        """The same problem with some fields changed (and validated again).
-
-        Parameters
-        ----------
-        **changes
-            Fields and their new values.
-        """
+        """The same problem with some fields changed (and validated again)."""
         unknown = set(changes) - {f.name for f in dataclasses.fields(self)}
         if unknown:
             raise ValueError(f"unknown field {', '.join(sorted(unknown))}: a Problem has n, d, N, ridge, activation, …")
         return dataclasses.replace(self, **changes)
 
     def scaled(self, n):
-        """The same ratios φ, ψ at another n (d and N rounded to whole numbers).
-
-        Parameters
-        ----------
-        n : int
-            Samples, >= 1.
-        """
+        """The same ratios φ, ψ at another n (d and N rounded to whole numbers)."""
         n = whole("n", n, 1)
         sizes = {"d": self.d, "N": self.N}
         if self.step_samples is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onestep import Problem, simulate
-from onestep.simulate import checkpoint
+from onestep.simulate import replicates
 
 P = Problem(60, 20, 30, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
 def session(monkeypatch, key="code-and-sources"):
     """As a new process running this code would begin."""
     monkeypatch.setenv("ONESTEP_KEEP_KEY", key)
-    monkeypatch.setattr(checkpoint, "_calls", itertools.count())
+    monkeypatch.setattr(replicates, "_calls", itertools.count())
 
 
 def count_draws(monkeypatch):

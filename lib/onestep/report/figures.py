@@ -59,19 +59,15 @@ def settings():
 
 
 def save(fig, name, finding, **arrays):
-    """Show a figure and write it as `<name>.png`, with the numbers behind it as `<name>.npz`.
+    """Show a figure and write it as `<name>.png`, with the numbers behind it as `<name>.npz`; then close it.
 
-    Parameters
-    ----------
-    fig : matplotlib Figure; closed afterwards
-    name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains"
-    finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery
+    name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains".
+    finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery.
     **arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
         do not change with the last bits of another machine's arithmetic. Estimates, and lists of them, are stored as
         two arrays: the values, and the standard errors under the same name with `_se`.
 
-    The same figure and numbers give the same bytes. Raises ValueError for another kind of name, a finding that is no
-    sentence, no arrays, or an array that would need pickle.
+    The same figure and numbers give the same bytes.
     """
     stem = _stem(name, finding, arrays)
     picture = _png(fig)
@@ -80,14 +76,7 @@ def save(fig, name, finding, **arrays):
 
 
 def animate(fig, draw, frames, name, finding, **arrays):
-    """Show an animation and write it as `<name>.png`, an animated PNG, with the numbers behind it as `<name>.npz`.
-
-    Parameters
-    ----------
-    fig : matplotlib Figure; closed afterwards
-    draw : called with 0, 1, ..., frames - 1; draws that frame into fig
-    frames : their number, >= 2
-    name, finding, **arrays : as for `save`; a name of its own
+    """`save` for an animation, an animated PNG: draw(k) draws frame k = 0, 1, ..., frames - 1 into fig.
 
     A round takes six seconds and one more on the last frame. Browsers, and so notebooks and pages made of them, play it
     as it stands; others show the first frame.
@@ -108,17 +97,7 @@ def animate(fig, draw, frames, name, finding, **arrays):
 
 
 def points(ax, x, estimate, **style):
-    """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    x : array, (k,)
-        Where they stand.
-    estimate : Estimate, list of Estimate or array, (trials, k)
-    **style
-        Passed on to `Axes.errorbar`.
-    """
+    """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled."""
     parts = _parts(estimate)
     value, se = parts if parts else (mean(estimate).value, mean(estimate).se)
     ax.errorbar(x, value, se, **({"fmt": "o", "color": "black"} | style))
@@ -144,16 +123,7 @@ def _numbers(arrays):
 
 
 def log_ticks(ax, x=None, *, y=None):
-    """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    x : sequence of float, optional
-        Ticks of the horizontal axis.
-    y : sequence of float, optional
-        Ticks of the vertical axis.
-    """
+    """Logarithmic scales with ticks at plain numbers and nowhere else, on the axes for which values are given."""
     for name, values in (("x", x), ("y", y)):
         if values is not None:
             ax.set(**{f"{name}scale": "log"})

@@ -28,18 +28,14 @@ KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "cont
 class Verdicts:
     """The verdict rows of one notebook; `conclude` shows them, keeps them in a ledger and fails if one of them fails.
 
-    Parameters
-    ----------
-    notebook : the notebook's name, "14_test_error_gains"
-    claim : the claim in a few words, with its number: "C9: ..."
-    source : where the claim is made
+    notebook : its name, "14_test_error_gains".   claim : in a few words, with its number.   source : where it is made.
 
-    Each method below adds one row. `measured` is an `Estimate` or the samples it is the mean of, one per trial (1-D, at
-    least two). The tolerance is t·s.e. at `LEVEL` plus `allowance`, a finite-size allowance in the quantity's units,
-    from theory or from other data than those it judges, at most `CAP` of the effect. `scale` is the effect: the claimed
-    value unless stated, and to be stated where that is 0. Rows marked `headline=True` are shown in the README (where a
-    notebook marks none, the first three that are neither identities nor controls). Numbers that are not finite raise
-    ValueError.
+    Each method below adds one row, named by `quantity`. `measured` is an `Estimate` or the samples it is the mean of,
+    one per trial (1-D, at least two). The tolerance is t·s.e. at `LEVEL`, in `agrees` plus `allowance`, a finite-size
+    allowance in the quantity's units, from theory or from other data than those it judges, at most `CAP` of the effect.
+    `scale` is the effect: the claimed value unless stated, and to be stated where that is 0. Rows marked
+    `headline=True` are shown in the README (where a notebook marks none, the first three that are neither identities
+    nor controls). Numbers that are not finite raise ValueError.
 
     `control` is the row's negative control, the claim broken on purpose: a pair `(name, wrong)` or a list of pairs.
     `wrong` is a number, which takes the claimed value's place, or samples or an `Estimate` of a broken experiment,
@@ -54,64 +50,25 @@ class Verdicts:
         self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
     def agrees(self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, control=()):
-        """|measured − claimed| ≤ t·s.e. + allowance.
-
-        Parameters
-        ----------
-        quantity : str
-            Name of the row.
-        claimed : float
-            The claimed value.
-        measured : Estimate or array, (trials,)
-            The measurement.
-        allowance : float
-            Finite-size allowance in the quantity's units, at most `CAP` of the effect.
-        scale : float, optional
-            The effect; the claimed value unless stated.
-        headline : bool
-            Whether the README shows the row.
-        control : tuple or list of tuple
-            Pairs (name, wrong), each of which the row must reject.
-        """
+        """|measured − claimed| ≤ t·s.e. + allowance."""
         self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
         self._controls(quantity, control)
 
     def at_most(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
-        """measured + t·s.e. ≤ bound: the noise counts against the claim.
-
-        Parameters
-        ----------
-        bound : float
-            What the measurement is held to.
-        quantity, measured, scale, headline, control
-            As in `agrees`.
-        """
+        """measured + t·s.e. ≤ bound: the noise counts against the claim."""
         self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
     def at_least(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
-        """measured − t·s.e. ≥ bound: the noise counts against the claim.
-
-        Parameters
-        ----------
-        quantity, bound, measured, scale, headline, control
-            As in `at_most`.
-        """
+        """measured − t·s.e. ≥ bound: the noise counts against the claim."""
         self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
         self._controls(quantity, control)
 
     def succeeds(self, quantity, rate, successes, *, headline=False, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
-        Parameters
-        ----------
-        rate : float
-            In (0, 1). In a control, `wrong` is the successes of a broken experiment: Clopper and Pearson's upper bound
-            must lie below `rate`.
-        successes : array, (trials,)
-            True or False.
-        quantity, headline, control
-            As in `agrees`.
+        successes are (trials,), True or False. In a control, `wrong` is the successes of a broken experiment: Clopper
+        and Pearson's upper bound must lie below `rate`.
         """
         rate = _finite(quantity, "rate", rate)
         row, lower, _ = _binomial(rate, successes)
@@ -121,17 +78,7 @@ class Verdicts:
             self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
 
     def consistent(self, quantity, claimed, computed, tolerance, *, control=()):
-        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline.
-
-        Parameters
-        ----------
-        computed : float
-            What another formula gives.
-        tolerance : float
-            > 0.
-        quantity, claimed, control
-            As in `agrees`.
-        """
+        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
         if not tolerance > 0:
             raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
         self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
@@ -232,15 +179,7 @@ def markdown_table(head, body):
 
 
 def table(head, body):
-    """Show a table in a notebook.
-
-    Parameters
-    ----------
-    head : list of str
-        Names of the columns.
-    body : list of list
-        Cells: texts, whole numbers, numbers (four digits) or Estimates.
-    """
+    """Show a table in a notebook; cells are texts, whole numbers, numbers (four digits) or Estimates."""
     body = [[cell if isinstance(cell, str) else shown(cell) for cell in line] for line in body]
     session.show({"text/plain": plain_table([head, *body]), "text/markdown": markdown_table(head, body)})
 
@@ -263,26 +202,14 @@ def describe(row):
 
 
 def shown(number):
-    """A number as text, an Estimate with its standard error.
-
-    Parameters
-    ----------
-    number : float or Estimate
-    """
+    """A number as text, an Estimate with its standard error."""
     if not isinstance(number, Estimate):
         return digits(number)
     return digits(number.value) + (f" ± {digits(number.se, 2)}" if number.se > 0 else "")
 
 
 def digits(x, significant=4):
-    """A number as text with a fixed count of significant digits; whole numbers given as integers stay whole.
-
-    Parameters
-    ----------
-    x : float
-    significant : int
-        Digits.
-    """
+    """A number as text with a fixed count of significant digits; whole numbers given as integers stay whole."""
     if isinstance(x, int | np.integer):
         return str(x)
     if x == 0:

@@ -1,4 +1,4 @@
-"""What is measured; each module but the last seven has one of the same name in `theory` that predicts it.
+"""What is measured; each module but the last six has one of the same name in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
 covariance       inputs of any covariance: untrained network, first stair of a preconditioned step
@@ -13,15 +13,18 @@ network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
 control_variates  control variates: statistics of a draw with known means
-checkpoint       replicates kept on disk through a long run
 data             own inputs: rows or a sampler to draw from
 svd              leading singular triplets without a dense decomposition
+
+What docstrings of functions do not repeat: p is a `Problem`, eta a step size >= 0 or an array of them, rng a numpy
+Generator; every function that returns a `Result` takes trials, seed, jobs and executor, as in `repeat`, and its
+docstring says which arrays the result holds. Bad arguments raise ValueError with the argument's name, its value and
+what is allowed, and so does too little memory, before anything is drawn.
 """
 
 from . import (
     averages,
     baselines,
-    checkpoint,
     control_variates,
     covariance,
     data,
@@ -35,7 +38,7 @@ from . import (
     staircase,
     svd,
 )
-from .every_step import Losses, losses, sweep
+from .every_step import losses
 from .network import (
     Draw,
     direction,
@@ -50,5 +53,5 @@ from .network import (
     sample,
     stepped,
 )
-from .replicates import Result, collect, key, repeat
+from .replicates import Result, key, memory, repeat, replicated
 from .staircase import plateaus

@@ -6,79 +6,42 @@ penalty. W0 is rotation invariant, so that Σ may be taken as diagonal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 
 from ..checks import whole
 from ..problem import Problem
 from .control_variates import variates
-from .every_step import memory
 from .network import Draw, draw, readout, sample
-from .replicates import Result, collect
+from .replicates import replicated
 from .staircase import LimitFits
 
 
-@dataclass(frozen=True)
-class FirstStair(Result):
-    """Losses without a step and with the first stair of each of them, and what the steps learn.
+@replicated()
+def first_stair(p: Problem, spectrum, steps, *, redraws=1, rng):
+    """Losses without a step and with a strong spike along the direction of each step, on the same draws.
 
-    Attributes
-    ----------
-    train, test : array, (trials, 1 + steps)
-        The untrained network's first.
-    cosine : array, (trials, steps)
-        Of b with β⋆.
-    """
+    x has the covariance diag(spectrum), and y = σ⋆(β⋆ᵀx) + ε with β⋆ uniform but for its length, β⋆ᵀΣβ⋆ = 1.
 
-    train: np.ndarray
-    test: np.ndarray
-    cosine: np.ndarray
+    spectrum : (d,) eigenvalues > 0.   steps : functions of a `Draw`, each of which returns a direction b (d,).
+    redraws : draws of all but W0 and X̃ over which each replicate is averaged.
 
-
-def first_stair(p: Problem, spectrum, steps, *, redraws=1, **run) -> FirstStair:
-    """Simulated losses without a step and with a strong spike along the direction of each step, on the same draws.
-
-    x has the covariance diag(spectrum), and y = σ⋆(β⋆ᵀx) + ε with β⋆ uniform but for its length, β⋆ᵀΣβ⋆ = 1. Test
-    errors are population averages.
-
-    Parameters
-    ----------
-    p : Problem
-    spectrum : array, (d,)
-        Eigenvalues > 0 of the inputs' covariance.
-    steps : sequence of callable
-        Functions of a `Draw` of one replicate, each of which returns a direction b (d,).
-    redraws : int
-        Draws of all but W0 and X̃ over which each replicate is averaged.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
-
-    Returns
-    -------
-    FirstStair
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    train, test : (trials, 1 + steps), the untrained network first; test errors are exact averages.
+    cosine : (trials, steps), of b with β⋆.
     """
     s = np.asarray(spectrum, float)
     if s.shape != (p.d,) or not np.all(s > 0) or not np.all(np.isfinite(s)):
         raise ValueError(f"spectrum of shape {s.shape}: must be {p.d} numbers > 0, one for each input")
     if not len(steps):
         raise ValueError(f"steps = {steps!r}: must be one function of a draw or more")
-    replicate = partial(_replicate, p, np.sqrt(s), tuple(steps), whole("redraws", redraws, 1))
-    return collect(FirstStair, replicate, memory(p), **run)
-
-
-def _replicate(p, root, steps, redraws, rng):
-    start = draw(p, rng)
+    root, start = np.sqrt(s), draw(p, rng)
     white = replace(start, W0=start.W0 * root)  # W0x = (W0 Σ^{1/2}) g with g white
     fits = LimitFits(p, white)
-    draws = [_redraw(p, white, root, rng) for _ in range(redraws)]
-    colored = [_colored(now, start.W0, root) for now in draws]
+    draws = [_redraw(p, white, root, rng) for _ in range(whole("redraws", redraws, 1))]
+    colored = [
+        replace(now, beta_star=now.beta_star / root, W0=start.W0, X=now.X * root, X2=now.X2 * root) for now in draws
+    ]
     found = np.array([[step(now) for now in colored] for step in steps])  # (steps, redraws, d)
     teachers = np.array([now.beta_star for now in colored])
     cosines = np.sum(found * teachers, axis=-1) / np.linalg.norm(found, axis=-1) / np.linalg.norm(teachers, axis=-1)
@@ -97,7 +60,3 @@ def _redraw(p, white, root, rng):
     X, y = sample(p, teacher, rng, size=p.first_samples)
     y2 = p.target(white.X2 @ teacher) + p.noise * rng.standard_normal(p.n)
     return Draw(teacher, white.W0, a, X, y, white.X2, y2)
-
-
-def _colored(now, W0, root):
-    return replace(now, beta_star=now.beta_star / root, W0=W0, X=now.X * root, X2=now.X2 * root)

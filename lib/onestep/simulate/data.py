@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
-from scipy import linalg
 
 from ..checks import choice, whole
 
@@ -39,14 +39,7 @@ class Rows:
         return self.X.shape[1]
 
     def samples(self, rng, sizes):
-        """Disjoint samples of the given sizes: a list of (X (size, d), y (size,) or None).
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-        sizes : sequence of int
-            Rows of each sample.
-        """
+        """Disjoint samples of the given sizes: a list of (X (size, d), y (size,) or None)."""
         if sum(sizes) > len(self.X):
             asked = " + ".join(map(str, sizes))
             raise ValueError(f"X has {len(self.X)} rows, but {asked} = {sum(sizes)} are needed for step, fit and test")
@@ -99,19 +92,10 @@ def has_signs(data) -> bool:
 
 
 def prepared(X, how="centre"):
-    """Rows made more like the N(0, I_d) that theory assumes, all of them by one map.
+    """Rows X (m, d) made more like the N(0, I_d) that theory assumes, all by one map; constant columns are dropped.
 
-    Parameters
-    ----------
-    X : (m, d), finite numbers, m >= 2. Constant columns are dropped.
-    how : "centre" subtracts the columns' means and divides all entries by one number, so that their mean square is 1.
+    how : "centre" subtracts the columns' means and divides all entries by one number, so that their mean square is 1;
         "whiten" also turns the covariance into I (see `whitened`); directions without variance are dropped.
-
-    Returns
-    -------
-    (m, d') with d' <= d.
-
-    Raises ValueError for another `how`, and for rows that are all the same.
     """
     choice("how", how, ("centre", "whiten"))
     X = _numbers("X", X, 2)
@@ -139,67 +123,39 @@ class BeyondTheory(UserWarning):
     """Own inputs are not what theory assumes; simulation does not mind."""
 
 
-@dataclass(frozen=True)
-class Departures:
-    """How far rows are from N(0, I_d), the inputs that theory assumes; each number is 0 for Gaussian rows, up to noise.
+def departures(X, y=None):
+    """How far rows X (m, d), m >= 4, are from N(0, I_d), the inputs that theory assumes; each number is 0 if they are.
 
     centre : ‖mean‖² in units of what Gaussian rows give, less 1.
     isotropy : relative variance of the covariance's eigenvalues beyond that of a Gaussian sample of as many rows.
     scale : mean squared entry, less 1.
     length : variance of ‖x‖² over that of a Gaussian, less 1 (which all units share).
     tails : mean excess kurtosis of projections on random directions.
-    spike : excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other; 0 without labels.
-    level : mean label over the labels' standard deviation; 0 without labels.
-    """
-
-    centre: float
-    isotropy: float
-    scale: float
-    length: float
-    tails: float
-    spike: float = 0.0
-    level: float = 0.0
-
-
-def departures(X, y=None) -> Departures:
-    """The `Departures` of rows X (m, d), m >= 4, with labels y (m,) or None.
-
-    Parameters
-    ----------
-    X : array, (m, d)
-        Inputs.
-    y : array, (m,), optional
-        Labels.
-
-    Raises
-    ------
-    ValueError
-        For labels that are constant, of another length or no numbers.
+    spike : with labels y, excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other.
+    level : with labels, their mean over their standard deviation.
     """
     X = _numbers("X", X, 2)
     m, d = X.shape
     whole("the number of rows of X", m, 4)
     rng = np.random.default_rng(0)
     scale, mean = np.mean(X**2), X.mean(0)
-    values = linalg.eigvalsh(np.cov(X.T, ddof=1)) if d > 1 else np.array([X.var(ddof=1)])
-    tails = np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS))))
-    spike = level = 0.0
+    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
+    found = {
+        "centre": mean @ mean * m / (d * scale) - 1,
+        "isotropy": values.var() / values.mean() ** 2 - d / m,
+        "scale": scale - 1,
+        "length": np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2) - 1,
+        "tails": np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS)))),
+        "spike": 0.0,
+        "level": 0.0,
+    }
     if y is not None:
         y = _labels(y, m)
         if np.ptp(y) == 0:
             raise ValueError(f"y: all {m} labels are {y[0]:g}")
         one, other = np.array_split(rng.permutation(m), 2)
-        spike = _kurtosis(X[other] @ (X[one].T @ y[one]))
-        level = y.mean() / y.std()
-    return Departures(
-        float(mean @ mean * m / (d * scale) - 1),
-        float(values.var() / values.mean() ** 2 - d / m),
-        float(scale - 1),
-        float(np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2) - 1),
-        float(tails),
-        float(spike),
-        float(level),
-    )
+        found |= {"spike": _kurtosis(X[other] @ (X[one].T @ y[one])), "level": y.mean() / y.std()}
+    return SimpleNamespace(**{name: float(number) for name, number in found.items()})
 
 
 def beyond(X, y=None) -> dict:
@@ -208,13 +164,8 @@ def beyond(X, y=None) -> dict:
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
     more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis .1, a mean
     label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm.
-
-    Parameters
-    ----------
-    X, y
-        As in `departures`, with its errors.
     """
-    found = departures(X, y)
+    found = vars(departures(X, y))
     m, d = np.shape(X)
     limits = {
         "centre": 0.01 * m + 5 * (2 / d) ** 0.5,
@@ -225,9 +176,8 @@ def beyond(X, y=None) -> dict:
         "spike": 0.1 + 5 * (48 / m) ** 0.5,
         "level": 0.1 + 5 / m**0.5,
     }
-    one_sided = ("length", "tails", "spike")
-    sizes = {name: number if name in one_sided else abs(number) for name, number in asdict(found).items()}
-    return {name: (getattr(found, name), limits[name]) for name, size in sizes.items() if size > limits[name]}
+    sizes = {name: x if name in ("length", "tails", "spike") else abs(x) for name, x in found.items()}
+    return {name: (found[name], limits[name]) for name, size in sizes.items() if size > limits[name]}
 
 
 def examine(data) -> bool:
@@ -257,15 +207,8 @@ def whitened(X, reference, *, keep=None):
 
     Whitening with an independent sample keeps rows of X independent of each other; their covariance is I up to d/k.
 
-    Parameters
-    ----------
-    X : array, (m, d)
-        Rows to be mapped.
-    reference : array, (k, d)
-        Rows that set the map, k > d.
-    keep
-        Number of the reference's leading principal components, from 1 to d; when None all are taken and turned back, so
-        that the result lies as close to X as white rows can. What has no variance cannot be whitened.
+    keep : number of the reference's leading principal components, from 1 to d; when None all are taken and turned back,
+        so that the result lies as close to X as white rows can. What has no variance cannot be whitened.
     """
     X, reference = _numbers("X", X, 2), _numbers("reference", reference, 2)
     d = reference.shape[1]

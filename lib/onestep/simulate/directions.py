@@ -19,15 +19,9 @@ _CHUNK = 1 << 17  # numbers per block of samples: a few blocks fit in cache
 
 
 def one_step(target, d, n, N, rng, *, activation="shifted_relu", preprocess=False):
-    """Cosines of the N moved neurons with the target's directions after one giant step on n samples, (N, r).
+    """Cosines of the N moved neurons with the directions of a `Target` after one giant step on n samples, (N, r).
 
-    Parameters
-    ----------
-    target : Target of r <= d directions
-    d, n, N : inputs, samples, neurons
-    rng : numpy.random.Generator
-    activation : anything `hermite.function` takes
-    preprocess : subtract from the labels their mean and linear part, estimated on n samples of their own
+    preprocess : subtract from the labels their mean and linear part, estimated on n samples of their own.
 
     Exact in law at a cost that does not grow with d: outside the span of the directions and the initial neurons, the
     samples enter only through Gaussian sums whose covariance over the neurons is known.
@@ -56,23 +50,6 @@ def fresh_steps(target, d, n, N, steps, rng, activation, *, eta=2.0):
     """Cosines of the neurons with the target's directions after 0, 1, ..., `steps` large steps, (steps + 1, N, r).
 
     Every step draws n fresh samples, moves w_i to w_i + η g_i and puts it back on the unit sphere.
-
-    Parameters
-    ----------
-    target : multiindex.Target
-    d : int
-        Inputs.
-    n : int
-        Samples.
-    N : int
-        Units.
-    steps : int
-        Number of steps, >= 1.
-    rng : numpy.random.Generator
-    activation : str, sequence or callable
-        Anything `hermite.function` takes.
-    eta : float
-        Step size η > 0.
     """
     d, n, N, steps = whole("d", d, target.r), whole("n", n, 1), whole("N", N, 1), whole("steps", steps, 1)
     number("eta", eta, above=0)

@@ -2,111 +2,50 @@
 
 Cost of one replicate with m steps, M = min(n, N):
 2ndN·2 (gradient) + 2ndN·2 (pre-activations X̃W0ᵀ, X̃Gᵀ) + 4dN² (inner products of the rows of W) once, then
-nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor, these in single precision (`network.gram_solve`).
+nN·M + M³/3 flops per step: the Gram matrix and its Cholesky factor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from math import factorial
 
 import numpy as np
 
 from ..checks import steps, whole
 from ..hermite import Polynomial
-from ..problem import Problem, as_problem
+from ..problem import Problem
 from . import averages
 from .control_variates import variates
 from .data import examine, has_signs
 from .network import blocks, draw, features, gradient, ridge
-from .replicates import Result, collect
+from .replicates import replicated
 
 
-@dataclass(frozen=True)
-class Losses(Result):
-    """Training loss (penalty included) and test error (label noise included) of every replicate.
+def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None, **run):
+    """Losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
-    Attributes
-    ----------
-    train, test : array, (trials, *eta.shape)
-    learned : array, (trials, *eta.shape, degree + 1), optional
-        Coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
-    accuracy : array, (trials, *eta.shape), optional
-        Share of test rows whose label's sign f̂ has; for own labels ±1.
+    test_size : size of a fresh test sample, needed with own data; None for the exact population test error.
+    redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
+    data : own inputs, `data.Rows` or `data.Sampler`; the warning `data.BeyondTheory` says what theory does not cover.
+    degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x.
+
+    train : (trials, *eta.shape), the penalty included.   test : (trials, *eta.shape), the label noise included.
+    learned : (trials, *eta.shape, degree + 1), coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
+    accuracy : (trials, *eta.shape), for own labels ±1 the share of test rows whose label's sign f̂ has.
     """
-
-    train: np.ndarray
-    test: np.ndarray
-    learned: np.ndarray | None = None
-    accuracy: np.ndarray | None = None
-
-    @property
-    def drops(self):
-        """By how much the losses of the first step exceed those of all others, replicate by replicate."""
-        return Losses(*(loss[:, :1] - loss[:, 1:] for loss in (self.train, self.test)), variates=self.variates)
-
-
-def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None, **run) -> Losses:
-    """Simulated losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
-
-    Own inputs that theory does not cover raise the warning `data.BeyondTheory`, with numbers.
-
-    Parameters
-    ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0.
-    test_size : int, optional
-        Size of a fresh test sample, needed with own data; None for the exact population test error.
-    redraws : int
-        Label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
-    data : data.Rows or data.Sampler, optional
-        Own inputs in place of Gaussian ones.
-    degree : int, optional
-        Highest Hermite degree of f̂ to report as `learned`, an exact average over x.
-    **run
-        trials, seed, jobs and executor, as in `repeat`; each replicate redraws everything.
-
-    Returns
-    -------
-    Losses
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, a degree together with a test_size, or when the memory needed is not there, which is checked
-        before anything is drawn.
-    """
-    eta = steps(eta)
-    if test_size is not None:
-        test_size = whole("test_size", test_size, 1)
-    if degree is not None:
-        degree = whole("degree", degree, 0)
-        if test_size is not None:
-            raise ValueError(f"degree = {degree}: what was learned is an exact average, without a test_size")
-    if data is not None and test_size is None:
-        raise ValueError(
-            "test_size = None: exact averages are over Gaussian inputs; with own data give a number of rows"
-        )
-    redraws = whole("redraws", redraws, 1)
+    if test_size is None and data is not None:
+        raise ValueError("test_size = None: exact averages are over Gaussian inputs; with own data give a number")
+    if test_size is not None and degree is not None:
+        raise ValueError(f"degree = {degree}: what was learned is an exact average, without a test_size")
     if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
-    replicate = partial(sweep, p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree)
-    return collect(Losses, replicate, memory(p, test_size), **run)
+    return _sweep(p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree, **run)
 
 
-def memory(p: Problem, test_size=None):
-    """GiB that one replicate of `losses` needs at its peak."""
-    as_problem(p)
-    n, d, N = float(p.n), float(p.d), float(p.N)
-    replicate = (n + float(p.first_samples)) * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
-    replicate += 3 * test_size * N + test_size * d if test_size else 4 * N * N
-    return 8 * replicate / 2**30
-
-
-def sweep(p: Problem, eta, rng, *, test_size=None, redraws=1, data=None, degree=None):
-    """One replicate of `losses`: the fields of `Losses`, a dict of arrays without their first axis."""
+@replicated()
+def _sweep(p, eta, *, test_size, redraws, data, degree, rng):
+    eta, redraws = steps(eta), whole("redraws", redraws, 1)
+    degree = None if degree is None else whole("degree", degree, 0)
     now = draw(p, rng, data=data, test_size=test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T

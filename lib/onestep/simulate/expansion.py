@@ -9,21 +9,20 @@ Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorem on ‖F - F_ℓ‖ a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from math import comb, inf, sqrt
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.polynomial.hermite_e import hermevander
-from scipy.special import factorial, factorial2
+from scipy.special import factorial
 
 from ..checks import choice, number, steps, whole
 from ..hermite import Polynomial, gaussian_moments, monomials
 from ..problem import Problem
 from . import averages, network, svd
 from .control_variates import variates
-from .every_step import Losses, redrawn_labels
-from .replicates import Result, collect
+from .every_step import redrawn_labels
+from .replicates import memory, replicated
 
 BASES = (*network.ROWS, "initial", "bulk", "gaussian")
 _DEGREE, _PRECISION = 60, 1e-7  # of the polynomial that sums the series; far below what is left of F - F_∞
@@ -31,80 +30,15 @@ _BEYOND = 1  # powers a^{k+2}, … that `sizes` fits beside a^k: what is left is
 
 
 @dataclass(frozen=True)
-class Norms(Result):
-    """Operator norms over replicates.
-
-    Attributes
-    ----------
-    values : array, (trials, directions, steps, orders)
-        ‖F - F_ℓ‖/√n, so that a spike of the bulk's own size is O(1).
-    readout : array, (trials,)
-        √(N Σ a⁴/3), the length of a∘a over its limit.
-    growth : array, (trials,)
-        ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make most of the
-        spread of what growing rows do.
-    """
-
-    values: np.ndarray
-    readout: np.ndarray
-    growth: np.ndarray
-
-
-@dataclass(frozen=True)
-class Sizes(Result):
-    """How large each term of F_ℓ is in F itself.
-
-    Attributes
-    ----------
-    values : array, (trials, steps, order + 1)
-        Coefficients, claimed c_1^k c_k.
-    """
-
-    values: np.ndarray
-
-
-@dataclass(frozen=True)
-class Forms(Result):
-    """Quadratic forms v1ᵀR0v2 and traces of R0 = (F0F0ᵀ + λnI)⁻¹.
-
-    Attributes
-    ----------
-    labels : tuple of str
-        Names of the m vectors v.
-    values : array, (trials, ridges, m, m)
-    m1, m2 : array, (trials, ridges)
-        (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
-    """
-
-    labels: tuple[str, ...]
-    values: np.ndarray
-    m1: np.ndarray
-    m2: np.ndarray
-
-
-@dataclass(frozen=True)
 class Version:
     """Features to fit the second layer on: a base, and the terms of F_ℓ added to it.
 
-    Parameters
-    ----------
-    base : str
-        "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0; "bulk", F0
-        with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features in the
+    base : "real", "rank one" or "restored", the network with its rows as in `network.stepped`; "initial", F0; "bulk",
+        F0 with the rows of W0 + ηE, which are longer (E as in `network.stepped`); "gaussian", Gaussian features in the
         place of F0.
-    order : int
-        ℓ >= 0 terms added.
-    growth : bool
-        Whether they count the growth of W's rows in this draw, see `terms`.
-    tail : float
-        Factor on c_{>1} of Gaussian features; 0 leaves their linear part.
-    intercept : bool
-        Whether the fit has a constant free of charge.
-
-    Raises
-    ------
-    ValueError
-        For a bad argument.
+    order : ℓ >= 0 terms added.   growth : whether they count the growth of W's rows in this draw, see `terms`.
+    tail : factor on c_{>1} of Gaussian features; 0 leaves their linear part.
+    intercept : whether the fit has a constant free of charge.
     """
 
     base: str = "real"
@@ -120,32 +54,14 @@ class Version:
 
 
 def terms(p: Problem, projection, a, eta, order, *, growth=0.0):
-    """left (n, K), right (N, K) with F_ℓ - F0 = left rightᵀ.
+    """left (n, K), right (N, K) with F_ℓ - F0 = left rightᵀ, for projection = X̃β (n,) and the readout a (N,).
 
-    Parameters
-    ----------
-    p : Problem
-    projection : array, (n,)
-        X̃β.
-    a : array, (N,)
-    eta : float
-        Step size.
-    order : int or math.inf
-        ℓ >= 0, then K = ℓ, column k holding term k; or inf for the sum of the series, E σ(g + t) with t = c_1 η X̃β aᵀ
-        and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if at all).
-    growth : float
-        0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
+    order : ℓ >= 0, then K = ℓ, column k holding term k; or math.inf for the sum of the series, E σ(g + t) with
+        t = c_1 η X̃β aᵀ and g ~ N(0, 1), by the polynomial in t that interpolates it (Σ c_k t^k converges slowly, if at
+        all). ArithmeticError if no polynomial of degree 60 does.
+    growth : 0 gives the terms as printed. With `p.row_growth`, or ‖E‖_F²/‖a‖² of a draw, the powers x^k of x = X̃β
         become E (x + √γ h)^k over h ~ N(0, 1), γ = growth/c_1²: the k-th term of E σ(r_i g + t), where
         r_i² = 1 + η² a_i² growth is the squared length that row i of W has apart from β. Not for the sum of the series.
-
-    Returns
-    -------
-    left, right : array
-
-    Raises
-    ------
-    ArithmeticError
-        If the series has no polynomial of degree 60 whose last coefficients are negligible.
     """
     if order == inf:
         return _series(p, projection, a, eta)
@@ -155,12 +71,10 @@ def terms(p: Problem, projection, a, eta, order, *, growth=0.0):
 
 def _polynomials(p, eta, order, growth):
     """Coefficients in 1, x, …, x^order of the terms' left factors, one column for each; see `terms`."""
-    k = np.arange(1, order + 1)
-    spread = growth / p.student.linear**2
-    out = np.zeros((order + 1, order))
-    for j in k:  # E (x + √γ h)^j = Σ_i binom(j, 2i) (2i-1)!! γ^i x^{j-2i}
-        for i in range(j // 2 + 1):
-            out[j - 2 * i, j - 1] = comb(j, 2 * i) * (factorial2(2 * i - 1) if i else 1) * spread**i
+    k, out = np.arange(1, order + 1), np.zeros((order + 1, order))
+    for j in k:  # E (x + √γ h)^j = Σ_i binom(j, i) E h^i γ^{i/2} x^{j-i}
+        for i in range(0, j + 1, 2):
+            out[j - i, j - 1] = comb(j, i) * gaussian_moments(i) * (growth / p.student.linear**2) ** (i / 2)
     return out * (p.student.coefficients(order)[1:] * (p.student.linear * eta) ** k)
 
 
@@ -183,45 +97,18 @@ def gaussian_features(p: Problem, X, W0, Z):
     return p.student.linear * (X @ W0.T) + sqrt(p.student.tail) * Z
 
 
-def sizes(p: Problem, eta, order, *, rows="real", **run) -> Sizes:
-    """How large each term of F_ℓ is in F itself.
+@replicated()
+def sizes(p: Problem, eta, order, *, rows="real", rng):
+    """How large each term of F_ℓ is in F itself: values (trials, steps, order + 1), claimed c_1^k c_k.
 
     With z = xᵀβ/‖β‖, unit i has along H_k(z) the coefficient E_x[σ(w_iᵀx)H_k(z)]/k!, an exact average over x. What the
-    step adds to it is fitted with powers of a_i; entry k is the coefficient of (η‖β‖a_i)^k. Entry 0 is that of
+    step η > 0 adds to it is fitted with powers of a_i; entry k is the coefficient of (η‖β‖a_i)^k. Entry 0 is that of
     (η‖β‖a_i)² along the constant H_0: claimed c_1²c_2 as well, since z² = H_2 + 1. Each replicate steps up and down
-    the gradient and keeps the part of a_i's parity.
-
-    Parameters
-    ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes > 0.
-    order : int
-        Largest k >= 1.
-    rows : str
-        As in `network.stepped`.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
-
-    Returns
-    -------
-    Sizes
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    the gradient and keeps the part of a_i's parity. rows are those of W, as in `network.stepped`.
     """
     eta, order = np.atleast_1d(steps(eta)), whole("order", order, 1)
     if np.any(eta == 0):
         raise ValueError(f"eta = {eta!r}: must be > 0, to be divided by")
-    choice("rows", rows, network.ROWS)
-    entries = 2 * p.n * (p.N + p.d) + 6 * p.N * p.d
-    replicate = partial(_sizes, p, eta, order, rows)
-    return collect(Sizes, replicate, 8 * entries / 2**30, **run)
-
-
-def _sizes(p, eta, order, rows, rng):
     now = network.draw(p, rng)
     G, beta = network.gradient(p, now), network.direction(p, now)
     unit = beta / np.linalg.norm(beta)
@@ -252,80 +139,36 @@ def _leading(values, u, start, k):
     return np.linalg.lstsq((design / scale[:, None]).T, values, rcond=None)[0][0] / scale[0]
 
 
-def norms(p: Problem, eta, orders, *, directions=("residual",), growth=False, rows="real", **run) -> Norms:
-    """‖F - F_ℓ‖_op/√n on fresh draws, for every direction, step size and order, all on the same draws.
+@replicated()
+def norms(p: Problem, eta, orders, *, directions=("residual",), growth=False, rows="real", rng):
+    """‖F - F_ℓ‖_op/√n for every direction, step size and order, all on the same draws.
 
-    Parameters
-    ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0.
-    orders : list
-        Whole numbers ℓ >= 0, or `math.inf` for the sum of the series; one list for all steps, or one per step.
-    directions : sequence of str
-        Any of "residual" and "labels": which β the terms are made of, see `network.direction`.
-    growth : bool or list of bool
-        Whether F_ℓ counts the growth of W's rows, that of the draw, see `terms`; one choice for all orders, or one per
-        order, which must be finite where it is True.
-    rows : str or list of str
-        Of W, as in `network.stepped`; one choice for all orders, or one per order.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
+    orders : whole numbers ℓ >= 0, or `math.inf` for the sum of the series.
+    directions : "residual", "labels" or both: which β the terms are made of, see `network.direction`.
+    growth : whether F_ℓ counts the growth of W's rows, that of the draw, see `terms`; one choice, or one per order.
+    rows : of W, as in `network.stepped`; one choice, or one per order.
 
-    Returns
-    -------
-    Norms
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    values : (trials, directions, steps, orders); over √n a spike of the bulk's own size is O(1).
+    readout : (trials,), √(N Σ a⁴/3), the length of a∘a over its limit.
+    growth : (trials,), ‖E‖_F²/‖a‖² over its limit, the rest E = G - c_1 a βᵀ of the gradient. This and the readout make
+        most of the spread of what growing rows do.
     """
-    eta = np.atleast_1d(steps(eta))
-    orders = _orders(orders, len(eta))
-    for of in directions:
-        choice("directions", of, network.DIRECTIONS)
-    growth, rows = _each("growth", growth, len(orders[0])), _each("rows", rows, len(orders[0]))
-    for kind in rows:
-        choice("rows", kind, network.ROWS)
-    for grows in growth:
-        if not isinstance(grows, bool | np.bool_):
-            raise ValueError(f"growth = {grows!r}: must be True or False")
-    if any(order == inf and grows for row in orders for order, grows in zip(row, growth, strict=True)):
-        raise ValueError(f"orders = {orders!r}: must be finite with growth=True")
-    entries = 5 * p.n * p.N + 3 * p.n * p.d + 3 * p.N * p.d
-    replicate = partial(_norms, p, eta, orders, directions, growth, rows)
-    return collect(Norms, replicate, 8 * entries / 2**30, **run)
-
-
-def _orders(orders, count):
-    rows = list(orders) if len(orders) and np.ndim(orders[0]) else [orders] * count
-    if len(rows) != count or len({len(row) for row in rows}) != 1 or not rows[0]:
-        raise ValueError(f"orders = {orders!r}: must be one list for all {count} steps, or one each of equal length")
-    return [[order if order == inf else whole("orders", order, 0) for order in row] for row in rows]
-
-
-def _each(argument, value, count):
-    """One value for each of `count` orders."""
-    values = [value] * count if isinstance(value, str | bool) else list(value)
-    if len(values) != count:
-        raise ValueError(f"{argument} = {value!r}: must be one choice, or one for each of {count} orders")
-    return values
-
-
-def _norms(p, eta, orders, directions, growth, rows, rng):
+    eta, count = np.atleast_1d(steps(eta)), len(orders)
+    growth, rows = np.broadcast_to(growth, count), np.broadcast_to(rows, count)
+    if growth.dtype != bool or any(order == inf and grows for order, grows in zip(orders, growth, strict=True)):
+        raise ValueError(f"growth = {growth}: must be True or False, and False for the sum of the series")
     now = network.draw(p, rng)
     projections = [now.X2 @ network.direction(p, now, of=of) for of in directions]
     G, F0 = network.gradient(p, now), p.student(now.X2 @ now.W0.T)
     grown = _row_growth(p, now, G)
-    values = np.empty((len(directions), len(eta), len(orders[0])))
+    values = np.empty((len(directions), len(eta), count))
     for m, step in enumerate(eta):
-        for kind in dict.fromkeys(rows):
+        for kind in np.unique(rows):
             change = p.student(now.X2 @ network.stepped(p, now, G, step, rows=kind).T)
             change -= F0
-            for j in np.flatnonzero(np.array(rows) == kind):
+            for j in np.flatnonzero(rows == kind):
                 for i, projection in enumerate(projections):
-                    kept = terms(p, projection, now.a, step, orders[m][j], growth=growth[j] * grown)
+                    kept = terms(p, projection, now.a, step, orders[j], growth=growth[j] * grown)
                     values[i, m, j] = svd.operator_norm(svd.deflated(change, *kept), svd.NORM)
     readout = sqrt(p.N * np.sum(now.a**4) / 3)
     found = {"values": values / sqrt(p.n), "readout": readout, "growth": grown / p.row_growth}
@@ -338,40 +181,14 @@ def _row_growth(p, now, G):
     return np.sum(E**2) / np.sum(now.a**2)
 
 
-def losses(p: Problem, eta, versions, *, redraws=1, **run) -> Losses:
-    """Losses of ridge regression on each `Version` of the features, all on the same draws, with exact test errors.
+@replicated(lambda p, *_, redraws=1, **__: (1 + redraws) * memory(p))
+def losses(p: Problem, eta, versions, *, redraws=1, rng):
+    """Ridge regression on each `Version` of the features, all on the same draws: train, test (trials, versions).
 
-    Parameters
-    ----------
-    p : Problem
-    eta : float
-        Step size >= 0.
-    versions : sequence of Version
-        The columns of the result; differences to the first are its `drops`, with the sign changed.
-    redraws : int
-        Draws of Z, and of the second stage's label noise, over which each replicate is averaged.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
-
-    Returns
-    -------
-    Losses
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    Test errors are exact averages over x; differences to the first version are `drops`, with the sign changed. Each
+    replicate is averaged over `redraws` draws of Z, and of the second stage's label noise.
     """
-    eta, redraws = number("eta", eta, least=0), whole("redraws", redraws, 1)
-    versions = list(versions)
-    if not versions or not all(isinstance(version, Version) for version in versions):
-        raise ValueError(f"versions = {versions!r}: must be a list of Versions")
-    entries = (4 + 2 * redraws) * p.n * p.N + 2 * p.n * p.d + 4 * p.N * p.d + 3 * p.N**2
-    replicate = partial(_losses, p, eta, versions, redraws)
-    return collect(Losses, replicate, 8 * entries / 2**30, **run)
-
-
-def _losses(p, eta, versions, redraws, rng):
+    eta, redraws, versions = number("eta", eta, least=0), whole("redraws", redraws, 1), list(versions)
     now = network.draw(p, rng)
     G, beta = network.gradient(p, now), network.direction(p, now)
     grown = _row_growth(p, now, G)
@@ -445,43 +262,18 @@ def _moments(p, now, G, beta, eta, base, tail, top):
     return scale[:, None] * H * scale, scale * h
 
 
-def forms(p: Problem, ridges, *, order=3, gaussian=False, **run) -> Forms:
+@replicated()
+def forms(p: Problem, ridges, *, order=3, gaussian=False, rng):
     """The forms v1ᵀR0v2 for v in {H_q(z), H_q(z⋆), F0 a, √N F0 a^{∘2}, F0 1/√N, 1}, q = 1..order, at every ridge.
 
-    z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to their limiting norms
-    √(n q!), 1 and √3, which takes out most of their noise.
+    R0 = (F0F0ᵀ + λnI)⁻¹. z = X̃β/‖β‖ and z⋆ = X̃β⋆ have unit variance. H_q(z), H_q(z⋆), a and √N a^{∘2} are scaled to
+    their limiting norms √(n q!), 1 and √3, which takes out most of their noise. With `gaussian`, `gaussian_features`
+    stand for F0 in R0 and in the vectors; p's own ridge is not used.
 
-    Parameters
-    ----------
-    p : Problem
-        Its own ridge is not used.
-    ridges : list of float
-        Penalties λ > 0.
-    order : int
-        Largest degree q >= 1.
-    gaussian : bool
-        Replace F0 by `gaussian_features`, in R0 and in the vectors.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
-
-    Returns
-    -------
-    Forms
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    values : (trials, ridges, m, m), the vectors in the order of `form_labels`.
+    m1, m2 : (trials, ridges), (φ/ψ) tr R0 and (φ/ψ) tr(X̃ᵀR0X̃)/d.
     """
     ridges, order = [number("ridges", ridge, above=0) for ridge in ridges], whole("order", order, 1)
-    entries = 2 * p.n * p.N + 3 * p.n * p.d + 2 * p.N * p.d + 3 * min(p.n, p.N) ** 2
-    replicate = partial(_forms, p, ridges, order, gaussian)
-    labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
-    named = partial(Forms, (*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"))
-    return collect(named, replicate, 8 * entries / 2**30, **run)
-
-
-def _forms(p, ridges, order, gaussian, rng):
     now = network.draw(p, rng)
     beta = network.direction(p, now)
     if gaussian:
@@ -509,3 +301,9 @@ def _forms(p, ridges, order, gaussian, rng):
         m1.append(p.phi / p.psi * trace)
         m2.append(p.phi / p.psi * linear / p.d)
     return {"values": values, "m1": m1, "m2": m2, "variates": variates(p, now, now.y2[:, None])}
+
+
+def form_labels(order=3):
+    """Names of the vectors of `forms`."""
+    labels = [f"H{q}({z})" for z in ("z", "z⋆") for q in range(1, order + 1)]
+    return [*labels, "F0 a", "√N F0 a²", "F0 1/√N", "1"]

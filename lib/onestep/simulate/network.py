@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,6 @@ from ..problem import Problem, as_problem
 DIRECTIONS = ("residual", "labels")
 ROWS = ("real", "restored", "rank one")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
-_REFINEMENTS = 8  # as many cost as much as they save
-_CLOSE = 1e-11  # last refinement over what it refines: the error is smaller by another factor of a hundred or more
 
 
 @dataclass(frozen=True)
@@ -41,20 +38,9 @@ class Draw:
 def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0, a and the sample sizes as p says.
 
-    Parameters
-    ----------
-    p : Problem
-    rng : numpy.random.Generator
-    data
-        Own inputs, `data.Rows` or `data.Sampler`, in place of Gaussian ones.
-    test_size
-        Rows of a third sample; no such sample when None.
+    data : own inputs, `data.Rows` or `data.Sampler`.   test_size : rows of a third sample, if any.
 
-    Raises
-    ------
-    ValueError
-        For a bad argument, for data with another number of columns than p.d or with too few rows, and when the memory
-        needed is not there (checked before anything is drawn).
+    Raises ValueError for data with another number of columns than p.d or with too few rows.
     """
     sizes = [as_problem(p).first_samples, p.n]
     sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
@@ -113,27 +99,13 @@ def residual(p: Problem, draw: Draw, *, pre=None):
 
 
 def direction(p: Problem, draw: Draw, *, of="residual"):
-    """β = Xᵀr/n (d,) with r the residual in the gradient.
-
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-    of : str
-        "residual", or "labels" for Xᵀy/n whatever the initial output.
-    """
+    """β = Xᵀr/n (d,) with r the residual in the gradient; of "labels", Xᵀy/n whatever the initial output."""
     choice("of", of, DIRECTIONS)
     return draw.X.T @ (residual(p, draw) if of == "residual" else draw.y) / len(draw.X)
 
 
 def gradient(p: Problem, draw: Draw):
-    """G = -∇_W (1/2n)‖y - f(X)‖² at (W0, a): rows a_i Xᵀ(r ∘ σ'(Xw_i))/n; shape (N, d). The step is W = W0 + ηG.
-
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-    """
+    """G = -∇_W (1/2n)‖y - f(X)‖² at (W0, a): rows a_i Xᵀ(r ∘ σ'(Xw_i))/n; shape (N, d). The step is W = W0 + ηG."""
     pre = draw.X @ draw.W0.T
     r = residual(p, draw, pre=pre)
     for rows in blocks(pre.shape):
@@ -144,18 +116,9 @@ def gradient(p: Problem, draw: Draw):
 
 
 def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
-    """The first layer after a step of size eta along G = c_1 a βᵀ + E; shape (N, d).
+    """The first layer after a step of size eta along the gradient G = c_1 a βᵀ + E; shape (N, d).
 
-    Parameters
-    ----------
-    p : Problem
-    draw : Draw
-    G : array, (N, d)
-        The gradient.
-    eta : float
-        Step size.
-    rows
-        "real" for W0 + ηG; "rank one" for W0 + c_1 η a βᵀ; "restored" for the real step with the rows of W0 + ηE
+    rows : "real" for W0 + ηG; "rank one" for W0 + c_1 η a βᵀ; "restored" for the real step with the rows of W0 + ηE
         brought back to their lengths in W0 before c_1 η a βᵀ is added: what the step does but for growing rows.
     """
     choice("rows", rows, ROWS)
@@ -170,16 +133,7 @@ def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
 
 
 def features(p: Problem, base, move, eta, *, out=None):
-    """F = σ(X̃W0ᵀ + η X̃Gᵀ) (n, N) from base = X̃W0ᵀ and move = X̃Gᵀ.
-
-    Parameters
-    ----------
-    p : Problem
-    base, move : arrays, (n, N)
-    eta : float
-    out : array, (n, N), optional
-        Where the result goes.
-    """
+    """F = σ(X̃W0ᵀ + η X̃Gᵀ) (n, N) from base = X̃W0ᵀ and move = X̃Gᵀ, put into `out` if given."""
     out = np.empty_like(base) if out is None else out
     for rows in blocks(base.shape):
         pre = move[rows] * eta
@@ -191,27 +145,19 @@ def features(p: Problem, base, move, eta, *, out=None):
 def ridge(F, y, penalty):
     """(â, L_tr): minimiser and minimum of ‖y - Fa‖²/n + penalty‖a‖²; primal or dual, whichever is smaller.
 
-    Parameters
-    ----------
-    F : array, (n, N)
-    y : array, (n,)
-        Or (n, k) for k label vectors at once: â is (N,) or (N, k), L_tr a number or (k,).
-    penalty
-        λ > 0.
+    y is (n,), or (n, k) for k label vectors at once: then â is (N, k) and L_tr (k,).
     """
     n, N = F.shape
-    a = gram_solve(F, F.T @ y, penalty * n) if N <= n else gram_solve(F.T, y, penalty * n)
-    if N > n:
-        a = F.T @ a
+    if N <= n:
+        a = cho_solve(gram_factor(F, penalty * n), F.T @ y, check_finite=False)
+    else:
+        a = F.T @ cho_solve(gram_factor(F.T, penalty * n), y, check_finite=False)
     rest = y - F @ a
     return a, np.sum(rest**2, axis=0) / n + penalty * np.sum(a**2, axis=0)
 
 
 def ridge_with_intercept(F, y, penalty):
-    """(â, b̂, L_tr): minimiser and minimum of ‖y - Fa - b‖²/n + penalty‖a‖², the constant b free of charge.
-
-    Arguments as in `ridge`; b̂ is a number or (k,).
-    """
+    """(â, b̂, L_tr) as `ridge`, for ‖y - Fa - b‖²/n + penalty‖a‖² with the constant b free of charge."""
     middle, level = F.mean(axis=0), y.mean(axis=0)
     a, loss = ridge(F - middle, y - level, penalty)
     return a, level - middle @ a, loss
@@ -221,33 +167,10 @@ def leave_one_out(F, y, penalty):
     """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
 
     h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ.
-
-    Parameters
-    ----------
-    F, y, penalty
-        As in `ridge`, y of one column.
     """
     factor = gram_factor(F, penalty * len(y))
     hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))
     return (y - F @ cho_solve(factor, F.T @ y, check_finite=False)) / (1 - hat)
-
-
-def gram_solve(F, right, shift):
-    """x with (FᵀF + shift·I) x = right to a relative 1e-11; F (n, N), right (N,) or (N, k), shift > 0.
-
-    The Gram matrix and its factor are in single precision, at twice the speed, and products with F in double refine
-    what they give (Langou et al., SC 2006): three or four times, but for ill-conditioned F, where all is double.
-    """
-    x, rest = np.zeros_like(right), right
-    with suppress(np.linalg.LinAlgError):
-        factor = gram_factor(F.astype(np.float32), shift)
-        for _ in range(_REFINEMENTS):
-            change = cho_solve(factor, rest.astype(np.float32), check_finite=False)
-            x += change
-            if np.all(np.linalg.norm(change, axis=0) <= _CLOSE * np.linalg.norm(x, axis=0)):
-                return x
-            rest = right - F.T @ (F @ x) - shift * x
-    return cho_solve(gram_factor(F, shift), right, check_finite=False)
 
 
 def gram_factor(F, shift):

@@ -9,9 +9,6 @@ what of each degree was not learned, the label noise, and what f̂ adds that no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 from scipy.special import factorial
 
@@ -19,66 +16,25 @@ from ..checks import number, whole
 from ..hermite import Polynomial
 from ..problem import Problem
 from . import averages
-from .every_step import memory
 from .network import draw
-from .replicates import Result, collect
+from .replicates import replicated
 
 
-@dataclass(frozen=True)
-class Path(Result):
-    """Errors and Hermite coefficients of the fitted networks.
-
-    Attributes
-    ----------
-    test : array, (trials, ridges)
-        Test error with label noise.
-    learned : array, (trials, ridges, degree + 1)
-        Coefficients b_0, …, b_degree.
-    spurious : array, (trials, ridges)
-        E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label noise; degrees of the
-        teacher beyond those in `learned` count as not learned.
-    """
-
-    test: np.ndarray
-    learned: np.ndarray
-    spurious: np.ndarray
-
-
-def path(p: Problem, ridges, *, degree=2, redraws=1, **run) -> Path:
+@replicated()
+def path(p: Problem, ridges, *, degree=2, redraws=1, rng):
     """Fit the second layer on random features at every penalty, one eigendecomposition per replicate.
 
-    Test errors are exact averages over x (`averages`).
+    ridges : penalties λ >= 0 in place of p's own; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
+    redraws : teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features
+        depend on neither. Further ones are drawn last: equal seeds give equal features whatever teacher and noise.
 
-    Parameters
-    ----------
-    p : Problem
-        Its own ridge is not used.
-    ridges : float or array, (ridges,)
-        Penalties λ >= 0; 0 is the limit λ → 0, the least-norm interpolator where N >= n.
-    degree : int
-        Highest Hermite degree of f̂ reported, >= 0.
-    redraws : int
-        Teachers β⋆, each with its own label noise, over which each replicate is averaged: untrained features depend on
-        neither, so that this costs little. Further ones are drawn last: equal seeds give the same features whatever
-        the teacher and its noise.
-    **run
-        trials, seed, jobs and executor, as in `repeat`; all penalties share the draws.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there.
+    test : (trials, ridges), exact averages over x, label noise included.
+    learned : (trials, ridges, degree + 1), coefficients b_0, …, b_degree.
+    spurious : (trials, ridges), E (f̂ - Σ_k b_k H_k)², the part of the error that is neither unlearned teacher nor label
+        noise; degrees of the teacher beyond those in `learned` count as not learned.
     """
     ridges = np.array([number("ridges", float(value), least=0) for value in np.atleast_1d(ridges)])
-    replicate = partial(_path, p, ridges, whole("degree", degree, 0), whole("redraws", redraws, 1))
-    return collect(Path, replicate, memory(p), **run)
-
-
-def _path(p, ridges, degree, redraws, rng):
+    degree, redraws = whole("degree", degree, 0), whole("redraws", redraws, 1)
     now = draw(p, rng)
     directions = rng.standard_normal((p.d, redraws - 1))
     directions = np.column_stack([now.beta_star, directions / np.linalg.norm(directions, axis=0)])

@@ -1,35 +1,40 @@
-"""Replicates: their random streams, the workers they run on, the memory they need, and their results."""
+"""Replicates: their random streams, the workers they run on, what is kept of them, and their results.
+
+A measurement is written as one replicate, a function of a random generator that returns a dict of numbers and arrays.
+`replicated` makes of it a function that runs many and returns a `Result`.
+"""
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import logging
 import os
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+import pickle
+import zlib
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
+from functools import cache, partial, wraps
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .. import checks, estimates
 from ..checks import whole
-from . import checkpoint
 
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
+_calls = itertools.count()
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(SimpleNamespace):
     """What was measured: arrays whose first axis is the replicate.
 
-    Attributes
-    ----------
-    variates : array, (trials, k), optional
-        Control variates: statistics of the draws with known mean, which has been subtracted.
+    variates : (trials, k) statistics of the draws less their known means, for `estimates.controlled`; None if none.
     """
 
-    variates: np.ndarray | None = field(default=None, kw_only=True)
+    variates = None
 
     @property
     def mean(self):
@@ -39,37 +44,54 @@ class Result:
         """
         enough = self.variates is not None and len(self.variates) > 4 * self.variates.shape[1]
         estimate = partial(estimates.controlled, controls=self.variates) if enough else estimates.mean
-        arrays = {name: x for name, x in vars(self).items() if isinstance(x, np.ndarray) and name != "variates"}
-        return replace(self, **{name: estimate(x) for name, x in arrays.items()})
+        return Result(**{name: estimate(x) for name, x in vars(self).items() if name != "variates"})
+
+    @property
+    def drops(self):
+        """By how much the losses of the first step exceed those of all others, replicate by replicate."""
+        drops = {
+            name: loss[:, :1] - loss[:, 1:] for name in ("train", "test") if (loss := vars(self)[name]) is not None
+        }
+        return Result(**drops, variates=self.variates)
 
 
-def collect(result, replicate, gib=0.0, *, trials=20, seed=0, jobs=2, executor=None):
-    """Run a replicate many times and stack what it returns, a dict of numbers or arrays, into the fields of `result`.
+def memory(p, *_, test_size=None, **__):
+    """GiB that one replicate of most measurements needs at its peak."""
+    n, d, N, test_size = float(p.n), float(p.d), float(p.N), test_size or 0
+    entries = (n + p.first_samples) * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
+    return 8 * (entries + test_size * (3 * N + d) + (0 if test_size else 4 * N * N)) / 2**30
 
-    Their first axis is the replicate. `gib` and the options are those of `repeat`.
+
+def replicated(gib=memory):
+    """Makes of one replicate, f(p, …, *, rng) -> dict, a function f(p, …, *, trials, seed, jobs, executor) -> `Result`.
+
+    gib : function of f's arguments, the memory in GiB that one replicate needs.
     """
-    found = repeat(replicate, trials, seed, jobs=jobs, gib=gib, executor=executor)
-    return result(**{name: np.array([one[name] for one in found]) for name in found[0]})
+
+    def many(replicate):
+        @wraps(replicate)
+        def run(*args, trials=20, seed=0, jobs=2, executor=None, **options):
+            need = gib(*args, **options)
+            found = repeat(partial(_one, run, args, options), trials, seed, jobs=jobs, gib=need, executor=executor)
+            return Result(**{name: np.array([one[name] for one in found]) for name in found[0]})
+
+        own, more = signature(replicate).parameters, signature(run, follow_wrapped=False).parameters
+        kept = [part for name, part in own.items() if name != "rng"]
+        kept += [more[name] for name in ("trials", "seed", "jobs", "executor")]
+        run.__signature__ = signature(replicate).replace(parameters=kept)
+        return run
+
+    return many
+
+
+def _one(run, args, options, rng):
+    return run.__wrapped__(*args, rng=rng, **options)
 
 
 def key(seed, *branch):
-    """The random generator of one replicate: independent for every (seed, branch).
+    """The random generator of one replicate: independent for every (seed, branch), whole numbers >= 0.
 
-    Parameters
-    ----------
-    seed : int or tuple of int
-        Root >= 0, or a root and the branch of an experiment, as in (7, 1, p.n).
-    *branch : int
-        Further numbers >= 0 that tell replicates apart.
-
-    Returns
-    -------
-    numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If a part of the seed is not a whole number >= 0.
+    seed may also be a root and the branch of an experiment, as in (7, 1, p.n).
     """
     root, *rest = (whole("seed", part, 0) for part in (seed if isinstance(seed, tuple) and seed else (seed,)))
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
@@ -78,50 +100,47 @@ def key(seed, *branch):
 def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
-    Finished replicates are kept where ONESTEP_KEEP and ONESTEP_KEEP_KEY say so (`checkpoint`).
+    replicate : function of a random generator, to be pickled where the executor's workers are processes.
+    trials : replicates; number t draws from key(seed, t), so that results depend on nothing else.
+    jobs : replicates under way at once, each on one core of this machine; unused with an executor.
+    gib : memory in GiB that one replicate needs, for which ValueError is raised before anything is drawn.
+    executor : a concurrent.futures.Executor to run them: processes, MPI's, a cluster's. Without one, and with
+        $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster; ConnectionError when it is lost.
 
-    Parameters
-    ----------
-    replicate : callable
-        Function of a random generator; one that can be pickled, where the executor's workers are processes.
-    trials : int
-        Number of replicates, >= 1; replicate t draws from key(seed, t), so that results depend on nothing else.
-    seed : int or tuple of int
-        As in `key`.
-    jobs : int
-        Replicates under way at once, >= 1, each on one core of this machine; unused with an executor.
-    gib : float
-        Memory in GiB that one replicate needs.
-    executor : concurrent.futures.Executor, optional
-        Where they run: processes, MPI's, a cluster's. Without one, and with $ONESTEP_SCHEDULER naming a dask
-        scheduler, on the workers of that cluster.
-
-    Returns
-    -------
-    list
-        The replicates' results in their order.
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or when the memory needed is not there, which is checked before anything is drawn.
-    ConnectionError
-        When the scheduler is lost on the way.
+    Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
+    finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls
+    in the same order, so that a replicate is known by that key, the number of the call and its own number.
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
     if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
     client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))
-    store = checkpoint.store()
+    files = _files(trials)
+    found = {trial: kept for trial, file in enumerate(files) if (kept := _kept(file)) is not None}
+    missing = [trial for trial in range(trials) if trial not in found]
     with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
-        if client:
-            return _in_order(partial(_from_cluster, client), partial(_on_a_worker, replicate, seed), trials, store)
-        if executor:
-            return _in_order(partial(_from_executor, executor), partial(_on_a_worker, replicate, seed), trials, store)
-        checks.memory(gib * min(jobs, trials))
+        for trial, result in zip(missing, _results(replicate, seed, missing, jobs, gib, executor, client), strict=True):
+            found[trial] = result
+            if files:
+                _keep(files[trial], result)
+    return [found[trial] for trial in range(trials)]
+
+
+def _results(replicate, seed, trials, jobs, gib, executor, client):
+    """The results of some trials, in their order."""
+    if client:
+        futures = client.map(partial(_on_a_worker, replicate, seed), trials, pure=False)
+        try:
+            yield from (future.result() for future in futures)
+        except (CancelledError, OSError) as error:
+            raise ConnectionError(f"scheduler {client.scheduler.address}: lost; start it and run again") from error
+    elif executor:
+        yield from executor.map(partial(_on_a_worker, replicate, seed), trials)
+    else:
+        checks.memory(gib * min(jobs, len(trials)))
         with ThreadPoolExecutor(jobs) as pool:
-            return _in_order(partial(_from_executor, pool), lambda trial: replicate(key(seed, trial)), trials, store)
+            yield from pool.map(lambda trial: replicate(key(seed, trial)), trials)
 
 
 def _on_a_worker(replicate, seed, trial):
@@ -129,43 +148,27 @@ def _on_a_worker(replicate, seed, trial):
         return replicate(key(seed, trial))
 
 
-def _in_order(finished, one, trials, store):
-    """Results of all replicates in their order; those that the store holds are not run, the others are kept at once."""
-    found = {trial: store.load(trial) for trial in range(trials)} if store else {}
-    with closing(finished(one, [trial for trial in range(trials) if found.get(trial) is None])) as pairs:
-        for trial, result in pairs:
-            found[trial] = result
-            if store:
-                store.save(trial, result)
-    return [found[trial] for trial in range(trials)]
+def _files(trials):
+    """Where the replicates of this call are kept; empty if nowhere."""
+    folder, name = os.environ.get("ONESTEP_KEEP"), os.environ.get("ONESTEP_KEEP_KEY")
+    call = next(_calls) if folder and name else None
+    return [Path(folder) / f"{name}-{call}-{trial}" for trial in range(trials)] if folder and name else []
 
 
-def _from_executor(executor, one, trials):
-    """(trial, one(trial)) as they come; closed early, it calls off what has not begun."""
-    futures = {executor.submit(one, trial): trial for trial in trials}
+def _keep(file, result):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_bytes(gzip.compress(pickle.dumps((file.name, result)), 1))
+    part.replace(file)  # a reader meets the whole file or none
+
+
+def _kept(file):
+    """What a file holds; None for one that is missing, damaged (gzip keeps a checksum) or another's."""
     try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def _from_cluster(client, one, trials):
-    """The same on a dask client's workers.
-
-    Not by its get_executor(), which takes a result for an error if a worker is lost while its result travels.
-    """
-    from distributed import as_completed
-
-    futures = dict(zip(client.map(one, trials, pure=False), trials, strict=True))
-    try:
-        for future, result in as_completed(futures, loop=client.loop, with_results=True):
-            if future.cancelled():
-                raise ConnectionError(f"scheduler {client.scheduler.address}: lost; start it and run again") from result
-            yield futures[future], result
-    finally:
-        client.cancel(list(futures))
+        name, result = pickle.loads(gzip.decompress(file.read_bytes()))
+    except (OSError, EOFError, zlib.error):
+        return None
+    return result if name == file.name else None
 
 
 @cache

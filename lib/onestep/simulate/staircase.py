@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import ceil
 from typing import NamedTuple
 
@@ -13,68 +12,36 @@ from scipy.special import factorial
 
 from ..checks import whole
 from ..hermite import Polynomial, monomials
-from ..problem import Problem, as_problem
+from ..problem import Problem
 from . import averages
 from .control_variates import variates
-from .every_step import Losses, memory
 from .network import direction, draw, gram_factor, redraw
-from .replicates import collect
+from .replicates import replicated
 
 
-def plateaus(p: Problem, orders, *, redraws=1, moments=False, **run) -> Losses:
-    """Simulated losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
+@replicated()
+def plateaus(p: Problem, orders, *, redraws=1, moments=False, rng):
+    """Losses of the limit features [F0 Q, z, …, z^{∘ℓ}], powers unpenalised, for ℓ in orders (0: F0 itself).
 
     z = X̃β/‖β‖ with β = Xᵀr/n of the replicate; Q projects off a, …, a^{∘ℓ}, the hidden directions that the spikes fill.
     These are the features that a step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in when n → ∞: spikes so strong that the ridge
-    penalty does not see them. Test errors are population averages.
+    penalty does not see them.
 
-    Parameters
-    ----------
-    p : Problem
-    orders : sequence
-        Whole numbers ℓ >= 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold α = (ℓ-1)/2ℓ, where spike ℓ keeps
-        the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
-    redraws : int
-        Draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them all, and
-        drops of the losses are nearly independent between them.
-    moments : bool
-        Whether the variates also hold the second sample's moments of z, which explain most of the spread of the
+    orders : whole numbers ℓ >= 0 with c_1, …, c_ℓ not 0; or ℓ - 1/2 with ℓ >= 2, exactly at the threshold
+        α = (ℓ-1)/2ℓ, where spike ℓ keeps the strength c_ℓ (c_1 n^α ‖β‖)^ℓ on z^{∘ℓ}(a^{∘ℓ})ᵀ.
+    redraws : draws of everything but W0 and X̃ over which each replicate is averaged. One factorisation serves them all,
+        and drops of the losses are nearly independent between them.
+    moments : whether the variates also hold the second sample's moments of z, which explain most of the spread of the
         increments from stair to stair but, being many, pay from some hundred trials on.
-    **run
-        trials, seed, jobs and executor, as in `repeat`.
 
-    Returns
-    -------
-    Losses
-        Arrays (trials, len(orders)).
-
-    Raises
-    ------
-    ValueError
-        As in `losses`, and for an activation with c_k = 0 for some whole k up to the highest order: no step bears a
-        spike of that degree.
+    train, test : (trials, len(orders)), test errors as exact averages.
     """
     orders, redraws = _orders(orders), whole("redraws", redraws, 1)
-    c = as_problem(p).student.coefficients(int(max(orders)))
-    missing = np.flatnonzero(c[1:] == 0)
+    missing = np.flatnonzero(p.student.coefficients(int(max(orders)))[1:] == 0)
     if missing.size:
         raise ValueError(
             f"orders = {orders}: c_{missing[0] + 1} = 0, so that no step bears spike {missing[0] + 1}; stop below it"
         )
-    replicate = partial(_plateaus, p, orders, redraws, moments)
-    return collect(Losses, replicate, memory(p), **run)
-
-
-def _orders(orders):
-    if not np.iterable(orders) or isinstance(orders, str) or len(orders) == 0:
-        raise ValueError(f"orders = {orders!r}: must be a list of whole numbers >= 0, or of those less 1/2")
-    return [
-        order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
-        for order in orders
-    ]
-
-
-def _plateaus(p, orders, redraws, moments, rng):
     first = draw(p, rng)
     draws = [first, *(redraw(p, first, rng) for _ in range(redraws - 1))]
     units = np.array([beta / np.linalg.norm(beta) for beta in (direction(p, now) for now in draws)])
@@ -85,6 +52,15 @@ def _plateaus(p, orders, redraws, moments, rng):
         controls = np.hstack([controls, [_moments(p, now, unit, top) for now, unit in zip(draws, units, strict=True)]])
     train, test = np.mean(out, axis=0).T
     return {"train": train, "test": test, "variates": np.mean(controls, axis=0)}
+
+
+def _orders(orders):
+    if not np.iterable(orders) or isinstance(orders, str) or len(orders) == 0:
+        raise ValueError(f"orders = {orders!r}: must be a list of whole numbers >= 0, or of those less 1/2")
+    return [
+        order if isinstance(order, float) and order > 1 and order % 1 == 0.5 else whole("orders", order, 0)
+        for order in orders
+    ]
 
 
 class LimitFits:

@@ -17,18 +17,7 @@ def linear_ridge(p: Problem, samples, *, least=0.0):
     [c⋆1² (ν/(1+ν))² + c⋆2² + … + σ_ε²] / (1 - γ/(1+ν)²), lowest at penalty γ (c⋆2² + … + σ_ε²)/c⋆1²
     (Dobriban & Wager 2018). `samples` is 2n for a method that uses the labels of both layers.
 
-    Parameters
-    ----------
-    p : Problem
-    samples : float
-        Number of them, > 0.
-    least : float
-        Smallest penalty, >= 0.
-
-    Raises
-    ------
-    ValueError
-        For samples <= 0 or least < 0.
+    samples : Number of them, > 0.  least : Smallest penalty, >= 0.
     """
     gamma, least = p.d / number("samples", samples, above=0), number("least", least, least=0)
     signal = p.target.linear**2
@@ -48,10 +37,7 @@ def implicit_ridge(kernel):
     With n ~ d, kernel ridge regression is ridge regression on x: the curved part of f only adds this number to the
     penalty, in units in which ridge regression reads (XXᵀ/d + penalty)⁻¹y.
 
-    Parameters
-    ----------
-    kernel
-        Callable (X, Z) -> matrix, such as `simulate.baselines.RBF(1.0).matrix`.
+    kernel : Callable (X, Z) -> matrix, such as `simulate.baselines.RBF(1.0).matrix`.
     """
     step = 1e-3
     cosines = np.array([1.0, 0.0, step, -step])

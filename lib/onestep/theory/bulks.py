@@ -86,15 +86,7 @@ class Law(Bulk):
 
         Newton's iteration for x(w) = s² + iε, continued from a large ε, where w is known, to a negligible one.
 
-        Parameters
-        ----------
-        s : float or array
-            Singular values.
-
-        Raises
-        ------
-        ArithmeticError
-            If it does not converge.
+        s : float or array, Singular values.  Raises ArithmeticError If it does not converge.
         """
         s = np.asarray(s, float)
         x, scale = s**2, self.edge**2

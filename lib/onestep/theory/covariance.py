@@ -58,15 +58,6 @@ def untrained(p: Problem, spectrum=(1.0,)) -> Losses:
     """Limits of L_tr(F0) and L_te(F0) for inputs whose covariance has these eigenvalues; `theory.untrained_limit`.
 
     By default inputs are isotropic: the random-features model of Mei and Montanari (2022).
-
-    Parameters
-    ----------
-    p : the problem; its teacher's direction is uniform, so that β⋆ᵀx has variance 1 in the limit.
-    spectrum : (m,) numbers > 0 with mean 1, of which only the distribution counts: m need not be p.d.
-
-    Raises
-    ------
-    ValueError for a bad spectrum.
     """
     s = _spectrum(spectrum)
     at, dnu = _solved(p, s)
@@ -76,15 +67,7 @@ def untrained(p: Problem, spectrum=(1.0,)) -> Losses:
 def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Losses:
     """Plateaus Δ_1 and Λ_1, by which the losses have fallen once one spike stands out (0 < α < 1/4 as n → ∞).
 
-    Parameters
-    ----------
-    p : with a negligible initial output.
-    spectrum : as for `untrained`.
-    direction : what the step learns, from a function below and the same spectrum; None is the plain gradient step.
-
-    Raises
-    ------
-    ValueError for another initial output, a bad spectrum, or a direction of another length.
+    direction : what the step learns, from a function below and the same spectrum; None is the plain gradient step..
     """
     s, (k, v) = _step(p, spectrum, direction)
     (at, dnu), linear = _solved(p, s), p.target.linear**2
@@ -95,10 +78,7 @@ def first_gain(p: Problem, spectrum, direction: Direction | None = None) -> Loss
 def cosine(p: Problem, spectrum, direction: Direction | None = None):
     """Limit of the cosine between the step's direction b and β⋆.
 
-    Parameters
-    ----------
-    p, spectrum, direction
-        As in `first_gain`, with its errors.
+    p, spectrum, direction : As in `first_gain`, with its errors.
     """
     _, (k, v) = _step(p, spectrum, direction)
     c = p.target.linear
@@ -108,15 +88,7 @@ def cosine(p: Problem, spectrum, direction: Direction | None = None):
 def population(p: Problem, spectrum, preconditioner=None) -> Direction:
     """The step along P(Σ)Xᵀy/n: k = sP, v = φ E y² sP².
 
-    Parameters
-    ----------
-    p : as for `first_gain`.
-    spectrum : as for `untrained`.
-    preconditioner : (m,) values P(s_j) >= 0, not all 0, at the eigenvalues; None for P = I, plain gradient descent.
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    preconditioner : (m,) values P(s_j) >= 0, not all 0, at the eigenvalues; None for P = I, plain gradient descent..
     """
     s = _spectrum(spectrum)
     P = np.ones_like(s) if preconditioner is None else _preconditioner(preconditioner, s)
@@ -129,14 +101,7 @@ def sample_covariance(p: Problem, spectrum, damping) -> Direction:
     With κ = δ + κφ⟨s/(s + κ)⟩ and R = (c⋆1² κ² ⟨s/(s + κ)²⟩ + E y² - c⋆1²)/(1 - φ⟨s²/(s + κ)²⟩), its test error:
     k = s/(s + κ), v = φR s/(s + κ)².
 
-    Parameters
-    ----------
-    p, spectrum : as for `population`.
-    damping : δ > 0; also 0 if d < n.
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    damping : δ > 0; also 0 if d < n..
     """
     s, damping = _spectrum(spectrum), number("damping", damping, least=0)
     if damping == 0 and p.step_phi >= 1:
@@ -155,14 +120,7 @@ def signs(p: Problem, spectrum, *, basis="eigenbasis") -> Direction:
     √d G_ij/a_i is N(c_1 √d β_j, φ E y² s_j Var σ') given β = Xᵀy/n, hence the mean of sign(a_i G_ij) over neurons is
     h(√dβ_j), h(x) = 2Φ(κx) - 1 with κ = c_1/√(φ E y² s Var σ'); k and v follow from Gaussian averages of h.
 
-    Parameters
-    ----------
-    p, spectrum : as for `population`.
-    basis : "eigenbasis" if the entries are those in the eigenbasis of Σ, "random" if in one independent of it.
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    basis : "eigenbasis" if the entries are those in the eigenbasis of Σ, "random" if in one independent of it..
     """
     choice("basis", basis, ("eigenbasis", "random"))
     if p.student.tail == 0:
@@ -180,10 +138,6 @@ def best_damping(p: Problem) -> Damping:
     """The dampings that are best for Δ_1, Λ_1 and the cosine, at every λ, N, activation and spectrum.
 
     φ E y²/c⋆1² and φ (E y² - c⋆1²)/c⋆1²; infinite for a teacher without a linear part.
-
-    Parameters
-    ----------
-    p : Problem
     """
     linear, ratio = p.target.linear**2, np.inf
     if linear > 0:

@@ -21,15 +21,8 @@ _NODES = 40  # quadrature nodes per direction
 def energy(target, d, n, *, activation="shifted_relu", preprocess=False):
     """Predicted mean energy of the moved neurons along each direction, (len(n), r).
 
-    Parameters
-    ----------
-    target, activation, preprocess
-        As for the simulation; the estimated linear part adds its own noise. Leading order in 1/d; exact averages over
-        the neuron's start.
-    d : int
-        Inputs.
-    n : array, (k,)
-        Numbers of samples, > 0.
+    target, activation, preprocess : As for the simulation; the estimated linear part adds its own noise. Leading order
+    in 1/d; exact averages over the neuron's start.  d : Inputs.  n : (k,), Numbers of samples, > 0.
     """
     d, n = whole("d", d, target.r), np.atleast_1d(np.asarray(n, float))
     for size in n:

@@ -20,7 +20,6 @@ from ..hermite import Polynomial
 from ..problem import as_problem
 from . import staircase
 from .fixed_point.first_batch import spread
-from .fixed_point.plane import QUADRATIC_RATIO
 from .fixed_point.solver import HEAVIEST, WIDEST, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
@@ -38,7 +37,7 @@ CALIBRATED = {
     "N/n": (0.2, 3.0),
     "ridge": (1e-3, 1.0),
     "noise": (0.0, 1.0),
-    "|c⋆2/c⋆1|": (0.0, QUADRATIC_RATIO),
+    "|c⋆2/c⋆1|": (0.0, 0.75),
 }
 
 _DENSE = 0.05  # n/d² from which on neither the full initial output nor a ratio |c⋆2/c⋆1| above _QUADRATIC is covered
@@ -81,20 +80,14 @@ class Losses:
 def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses:
     """Predicted train and test loss of the network after one gradient step of size eta.
 
-    Parameters
-    ----------
-    p : Problem.
-    eta : step size(s) >= 0, scalar or 1-D; the results have the same shape.
-    method : "fixed_point" is the fixed point that covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and
-        N <= 1e26; "spiked" keeps finitely strong spikes beside untrained features, at any n, for steps with
-        c_1 η √(D/N) <= 1/4, and counts nothing else of finite n. None takes "fixed_point" where N allows, else "spiked"
-        with growing rows.
-    growing_rows : for "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
-    step_noise : for "fixed_point", as in `fixed_point`, whose default is "correlated".
+    method : "fixed_point" covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and N <= 1e26; "spiked" keeps
+    finitely strong spikes beside untrained features, at any n, for steps with c_1 η √(D/N) <= 1/4, and counts nothing
+    else of finite n. None takes "fixed_point" where N allows, else "spiked" with growing rows.  growing_rows : for
+    "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.  step_noise : for
+    "fixed_point"; its default is "correlated".
 
-    Raises ValueError for bad input, a step or an option that the method does not cover, or c_1 = 0 (no spike forms);
-    ArithmeticError when the fixed point or the quadrature does not converge. Warns (UserWarning) where "fixed_point"
-    does not cover the activation: polynomials of degree 3 or more, whose losses rest on few samples and units.
+    ValueError too for c_1 = 0 (no spike forms); ArithmeticError when the fixed point or the quadrature does not
+    converge. Warns of polynomial activations of degree 3 or more, whose losses rest on few samples and units.
     """
     as_problem(p)
     if method is None:
@@ -124,10 +117,6 @@ def untrained(p) -> Losses:
     """Train and test loss of the network without a step, at the n and d at hand: `losses` at η = 0, and its errors.
 
     As d → ∞ these are `untrained_limit`, which needs no c_1 != 0.
-
-    Parameters
-    ----------
-    p : Problem
     """
     return losses(p, 0.0)
 
@@ -161,20 +150,11 @@ def _cubic(p):
 
 
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
-    """Train and test loss after one gradient step of any size from 0 to Θ(√n), from one fixed point.
+    """Train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
 
-    Parameters
-    ----------
-    p : Problem.
-    eta : step size, a number or 1-D array, >= 0.
     step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "incoherent" all of it but the
-        stretch 6c_3 η a_i β·w_i of each row, "isotropic" only its size, "absent" nothing: the spike alone.
-
-    Raises ValueError on bad input and ArithmeticError when the fixed point or the quadrature does not converge.
-
-    The losses are averages over first batches. For named activations and n/d² <= .25 simulated test errors were within
-    .2 % of these, root mean square. Polynomial activations of degree 3 or more are not covered: their losses rest on
-    few samples and units, and 5 % is usual. `Error` says what to expect of a problem.
+    stretch 6c_3 η a_i β·w_i of each row, "isotropic" only its size, "absent" nothing: the spike alone.
+    Raises ArithmeticError when the fixed point or the quadrature does not converge. `Error` says what to expect.
 
     Source: this project, from the Gaussian equivalence of Moniri et al. (ICML 2024) conditioned on β̂ᵀx, as Cui et al.
     (ICML 2024) do for α = 1/2, and on lengths, with degrees 2 and 3 resolved as Aguirre-López, Franz and Pastore
@@ -182,16 +162,22 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """
     eta = checks.steps(eta)
     flat = np.atleast_1d(eta)
-    family, largest = resolved(p, flat.max(), step_noise)
-    solved, last = [largest] * flat.size, largest
-    for j in np.argsort(-flat, kind="stable"):  # downwards, each step from the solution at the one before
-        solved[j] = last = largest if flat[j] == flat.max() else family.evaluate(flat[j], last.solution)
+    family, solved = _downwards(p, flat, step_noise)
     mean_batch = np.transpose([each.losses for each in solved])
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
     rel_std = np.array([[TRAIN_ERROR], [TEST_ERROR]]) * np.transpose([each.fluctuations for each in solved])
-    rows = [*losses, np.array([each.residual for each in solved]), *(np.nan if uncalibrated(p) else 1.0) * rel_std]
-    train, test, residual, *error = (row.reshape(eta.shape)[()] for row in rows)
+    rows = [*losses, [each.residual for each in solved], *(np.nan if uncalibrated(p) else 1.0) * rel_std]
+    train, test, residual, *error = (np.reshape(row, eta.shape)[()] for row in rows)
     return Losses(train, test, residual, Error(*error))
+
+
+def _downwards(p, eta, step_noise):
+    """`Family` of p and `Solved` at steps eta (steps,), from the largest down, each from the solution at the one before."""
+    family, last = resolved(p, eta.max(), step_noise)
+    solved, top = [last] * eta.size, last
+    for j in np.argsort(-eta, kind="stable"):
+        solved[j] = last = top if eta[j] == eta.max() else family.evaluate(eta[j], last.solution)
+    return family, solved
 
 
 def fluctuations(p, eta):
@@ -213,7 +199,7 @@ def _over_batches(family, eta, losses, solutions):
     others = [replace(family, batch=batch) for batch in spread(family.batch, family.p.d)]
     changes = []  # relative, at the knots; none without a step
     for j in first[knots]:
-        found = [other.losses(eta[j], solutions[j]) for other in others] if eta[j] else [losses[:, j]]
+        found = [other.evaluate(eta[j], solutions[j]).losses for other in others] if eta[j] else [losses[:, j]]
         changes.append(np.mean(found, axis=0) / losses[:, j] - 1)
     changes = np.array(changes)
     if knots.size < scaled.size:
@@ -221,35 +207,17 @@ def _over_batches(family, eta, losses, solutions):
     return losses * changes[inverse].T
 
 
-def learned(p, eta, degree, **options):
-    """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂, k = 0..degree, after a step of size eta.
+def learned(p, eta, degree, *, step_noise="correlated"):
+    """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fitted f̂; (*eta.shape, degree + 1).
 
     Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the
     fit: that is the derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample
     left out.
-
-    Raises as `fixed_point`, and ValueError for a degree that is no whole number >= 0.
-
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D; the result is (*eta.shape, degree + 1).
-    degree : int
-        Highest Hermite degree, >= 0.
-    **options
-        As for `fixed_point`.
     """
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0)
-    flat = np.atleast_1d(eta)
-    family, largest = resolved(p, flat.max(), **options)
-    out, solution = np.empty((flat.size, degree + 1)), largest.solution
-    for j in np.argsort(-flat, kind="stable"):
-        features = family.features(flat[j])
-        state, _ = family.solve(features, flat[j], solution)
-        solution = features.solution(state)
-        out[j] = [learned_at(features, state, k) for k in range(degree + 1)]
-    return out.reshape(*eta.shape, degree + 1)
+    _, solved = _downwards(p, np.atleast_1d(eta), step_noise)
+    out = [[learned_at(each.features, each.state, k) for k in range(degree + 1)] for each in solved]
+    return np.reshape(out, (*eta.shape, degree + 1))
 
 
 @dataclass(frozen=True)
@@ -266,67 +234,58 @@ class Best:
     at_bound: bool
 
 
-def best_step(p, largest=None, **options):
-    """The step size in [0, largest] with the smallest predicted test error; a `Best`.
+def best_step(p, largest=None, *, step_noise="correlated") -> Best:
+    """The step size in [0, largest] with the smallest predicted test error.
 
-    Parameters
-    ----------
-    p : Problem
-    largest
-        Defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the theory
-        covers, so a minimum there is no optimum.
-    **options
-        As for `fixed_point`.
+    largest : defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the
+    theory covers, so a minimum there is no optimum.
     """
     if largest is None:
-        largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, **options).strength)
+        largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, step_noise=step_noise).strength)
     largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    found, last = resolved(p, largest, **options)
-    eta = _least_test_error(grid[::-1], found.evaluate, last)
-    best = fixed_point(p, eta, **options)
+    resolved(p, largest, step_noise)  # raises where quadrature does not
+    low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)
+    found, last = resolved(p, high, step_noise)
+    eta = _least_test_error(low, high, found.evaluate, last)
+    best = fixed_point(p, eta, step_noise=step_noise)
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-def best_ridge(p, eta, **options):
-    """The ridge in [1e-6, 1e3] with the smallest predicted test error after a step eta; a `Best`.
-
-    Parameters
-    ----------
-    p : Problem
-    eta : float
-        Step size >= 0.
-    **options
-        As for `fixed_point`.
-    """
+def best_ridge(p, eta, *, step_noise="correlated") -> Best:
+    """The ridge in [1e-6, 1e3] with the smallest predicted test error after a step eta, a number."""
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
-    family, last = resolved(as_problem(p).replace(ridge=smallest), eta, **options)
+    family, last = resolved(as_problem(p).replace(ridge=smallest), eta, step_noise)
 
     def evaluate(log_ridge, solution):
         return replace(family, p=p.replace(ridge=float(np.exp(log_ridge)))).evaluate(eta, solution)
 
-    grid = np.linspace(np.log(smallest), np.log(largest), 15)
-    ridge = float(np.exp(_least_test_error(grid, evaluate, last)))
-    found = fixed_point(p.replace(ridge=ridge), eta, **options)
-    at_bound = not 1.01 * smallest < ridge < 0.99 * largest
-    return Best(eta, ridge, float(found.train), float(found.test), at_bound)
+    bounds = _bracket(np.linspace(np.log(smallest), np.log(largest), 15), evaluate, last)
+    ridge = float(np.exp(_least_test_error(*bounds, evaluate, last)))
+    found = fixed_point(p.replace(ridge=ridge), eta, step_noise=step_noise)
+    return Best(eta, ridge, float(found.train), float(found.test), not 1.01 * smallest < ridge < 0.99 * largest)
 
 
-def _least_test_error(grid, evaluate, last):
-    """The x with the least test error between the neighbours of the grid's best point; that point if none is better.
+def _bracket(grid, evaluate, last=None):
+    """The neighbours, in order, of the grid's point with the least test error.   evaluate, last : as below."""
+    errors = []
+    for x in grid:
+        last = evaluate(x, last and last.solution)
+        errors.append(last.losses[1])
+    j = int(np.argmin(errors))
+    return sorted((grid[max(0, j - 1)], grid[min(grid.size - 1, j + 1)]))
 
-    evaluate : function of x and of the `Solution` at the x before; returns `Solved`.   last : `Solved` to start from.
+
+def _least_test_error(low, high, evaluate, last):
+    """The x in [low, high] with the least test error, to a thousandth of the interval; an end where none is better.
+
+    evaluate : (x, `Solution` near x) -> `Solved`.   last : `Solved` to start from.
     """
 
     def function(x):
-        nonlocal last
-        last = evaluate(x, last.solution)
-        return last.losses[1]
+        return evaluate(x, last.solution).losses[1]
 
-    values = [function(x) for x in grid]
-    j = int(np.argmin(values))
-    bounds = sorted((grid[max(0, j - 1)], grid[min(grid.size - 1, j + 1)]))
     found = optimize.minimize_scalar(
-        function, bounds=bounds, method="bounded", options={"xatol": 1e-3 * (bounds[1] - bounds[0])}
+        function, bounds=(low, high), method="bounded", options={"xatol": 1e-3 * (high - low)}
     )
-    return float(found.x if found.fun < values[j] else grid[j])
+    return float(min((low, high, found.x), key=lambda x: found.fun if x == found.x else function(x)))

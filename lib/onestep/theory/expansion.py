@@ -25,13 +25,7 @@ def term(p: Problem, eta, k):
 
     For η = n^α it is of order n^{(α-1/2)k+1/2}.
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0.
-    k
-        Whole number >= 1.
+    k : Whole number >= 1.
     """
     c = as_problem(p, standard=True).student.coefficients(whole("k", k, 1))
     return (abs(c[1]) * steps(eta) * sqrt(p.D)) ** k * abs(c[k]) * factorial2(2 * k - 1) * float(p.N) ** ((1 - k) / 2)
@@ -43,13 +37,7 @@ def omitted(p: Problem, eta, order):
     √N times the norm of the kernel E σ(g + szu) - Σ_{k≤ℓ} c_k (szu)^k, s = c_1 η √(D/N), between z, u ~ N(0, 1); all
     terms at once and at their size at this n, of which the first is of order n^{(α-1/2)(ℓ+1)+1/2}.
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D.
-    order : int
-        >= 0.
+    order : >= 0.
     """
     eta, order = steps(eta), whole("order", order, 0)
     z, mass = gauss_hermite(_NODES)
@@ -73,16 +61,7 @@ def forms(p: Problem, order):
     c_2 (‖x‖² - d)/d in common to all i, a rank-one part hδᵀ of F0 with δ along 1 and ‖δ‖² = 2c_2²/ψ. A Gaussian first
     layer gives F0 the mean 1δᵀ of the same size, with δ along the row norms.
 
-    Parameters
-    ----------
-    p : Problem
-    order : int
-        Largest degree q >= 1.
-
-    Raises
-    ------
-    ValueError
-        For the full initial output or a bad order.
+    order : Largest degree q >= 1.
     """
     if as_problem(p, standard=True).initial_output == "full":
         raise ValueError('initial_output = "full": the forms are those of the "negligible" one')

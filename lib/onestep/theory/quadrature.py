@@ -41,20 +41,19 @@ def gauss_hermite(order):
     return x, w / w.sum()
 
 
-def lanczos(y, root, count):
-    """Eigenvalues, eigenvectors and basis of diag(y) in the Krylov space of `root`: a Gauss rule for weights root²."""
-    basis, diagonal, off = [root / np.linalg.norm(root)], [], []
-    while True:
+def gauss(y, root, count):
+    """Gauss rule of at most `count` nodes for weights root² at y, by Lanczos: nodes (k,), and (k, len(y)), whose products
+    with root are the roots of the weights."""
+    basis = root[None] / np.linalg.norm(root)
+    for _ in range(count - 1):
         v = y * basis[-1]
-        diagonal.append(v @ basis[-1])
-        for _ in range(2):
-            v = v - np.array(basis).T @ (np.array(basis) @ v)
-        if len(diagonal) == count or np.linalg.norm(v) < 1e-9 * np.linalg.norm(y * root):
+        for _ in range(2):  # once more against rounding
+            v = v - (basis @ v) @ basis
+        if np.linalg.norm(v) < 1e-9 * np.linalg.norm(y * root):
             break
-        off.append(np.linalg.norm(v))
-        basis.append(v / off[-1])
-    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))
-    return nodes, vectors, np.array(basis)
+        basis = np.vstack([basis, v / np.linalg.norm(v)])
+    nodes, vectors = np.linalg.eigh((basis * y) @ basis.T)
+    return nodes, vectors.T @ basis
 
 
 def length(d, count):
@@ -99,18 +98,7 @@ def dimensions(d):
 def expand(f, mean, std, d):
     """E f P_k, k = 0..3, and the second moment of the rest, of f(mean + std·s); P_k and s as for `zonal`.
 
-    Parameters
-    ----------
-    f : hermite.Function
-    mean, std : array
-        Of one shape.
-    d : int
-        Inputs.
-
-    Returns
-    -------
-    coefficients : array, (4, *shape)
-    rest : array, (*shape)
+    f : hermite.Function.  mean, std : Of one shape.  d : Inputs.  Returns array, (4, *shape); array, (*shape).
     """
     d = float(d)
     smooth, panel, reach = _FINE if d > _LARGE else _USUAL

@@ -67,13 +67,7 @@ def traces(p: Problem) -> Traces:
     reduced to ν - λ - ν df(ν) = 0, convex and increasing at its only root above λ, so Newton's iteration started at
     the upper bound λ + tr Σ/n descends to that root and no other.
 
-    Parameters
-    ----------
-    p : Problem
-
-    Raises
-    ------
-    ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
+    Raises ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
     """
     as_problem(p)
     return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
@@ -134,23 +128,14 @@ def split(value):
 
 
 def best_linear(p: Problem):
-    """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data.
-
-    Parameters
-    ----------
-    p : Problem
-    """
+    """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
     return p.target.tail + p.noise**2
 
 
 def printed_system(p: Problem, m1, m2):
     """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,).
 
-    Parameters
-    ----------
-    p : Problem
-    m1 : float
-    m2 : float
+    m1 : .  m2 : .
     """
     c1, tail = p.student.linear**2, p.student.tail
     Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)

@@ -74,16 +74,8 @@ def leading_sizes(p: Problem, eta1, eta2, *, count=2, batch="reused"):
     much larger than the next, so that its singular value is the product of what its two vectors have beyond those of
     the terms before.
 
-    Parameters
-    ----------
-    p : the problem.
-    eta1, eta2 : step sizes >= 0.
-    count : whole number from 1 to 10; rounding is larger than the terms beyond.
-    batch : "reused" or "fresh".
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    eta1, eta2 : step sizes >= 0..  count : whole number from 1 to 10; rounding is larger than the terms beyond..  batch
+    : "reused" or "fresh"..
     """
     eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
     if whole("count", count, 1) > 10:
@@ -105,15 +97,7 @@ def _beyond(gram):
 def direction(p: Problem, k, *, batch="reused") -> Direction:
     """The limit of d_k = Xᵀ(y ∘ z^k)/n, with z = Xβ of the first step's β, on the first step's batch or a fresh one.
 
-    Parameters
-    ----------
-    p : with a negligible initial output.
-    k : whole number >= 0.
-    batch : "reused" or "fresh".
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    k : whole number >= 0..  batch : "reused" or "fresh"..
     """
     rows, _, toward = _monomials(p, np.array([whole("k", k, 0)]), batch)
     return Direction(float(toward[0]), float(rows[0, 0]))
@@ -125,15 +109,7 @@ def span(p: Problem, eta1, eta2, *, batch="reused"):
     Once both spikes are strong, ridge regression uses X̃ times these freely. For isotropic inputs the first stairs Δ_1
     and Λ_1 of `staircase` then hold with this in the place of ρ².
 
-    Parameters
-    ----------
-    p : with a negligible initial output.
-    eta1, eta2 : step sizes >= 0, of which the ratio counts.
-    batch : "reused" or "fresh".
-
-    Raises
-    ------
-    ValueError for a bad argument.
+    eta1, eta2 : step sizes >= 0, of which the ratio counts..  batch : "reused" or "fresh"..
     """
     eta1, eta2 = number("eta1", eta1, least=0), number("eta2", eta2, least=0)
     gram, toward = _with_first(p, np.arange(2), batch)
@@ -170,16 +146,7 @@ def _inner(p, s, v, slope, own):
 def outliers(p: Problem, eta1, eta2, *, batch="reused", count=2) -> Outliers:
     """Outliers of W_2 at this n, without the expansion in powers.
 
-    Parameters
-    ----------
-    p : with the shifted ReLU and a negligible initial output.
-    eta1, eta2 : step sizes > 0.
-    batch : "reused" or "fresh".
-    count : how many to look for.
-
-    Raises
-    ------
-    ValueError for a bad argument or another activation.
+    eta1, eta2 : step sizes > 0..  batch : "reused" or "fresh"..  count : how many to look for..
     """
     if not isinstance(p.student, ShiftedReLU):
         raise ValueError(f"activation = {p.activation!r}: must be 'shifted_relu', for which the smoothing is known")

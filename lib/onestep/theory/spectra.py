@@ -75,18 +75,7 @@ def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows
 
     √N a_i and y stand at the quantiles of their distributions.
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size >= 0.
-    step_noise : str
-        "isotropic", "correlated" or "absent".
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, or where W has one singular value alone.
+    step_noise : "isotropic", "correlated" or "absent".
     """
     if min(as_problem(p).N, p.d) < 2:
         raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
@@ -101,11 +90,7 @@ def gradient_gap(p: Problem, step_noise="isotropic"):
 
     The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ').
 
-    Parameters
-    ----------
-    p : Problem
-    step_noise : str
-        "isotropic" or "correlated", as in `weights`.
+    step_noise : "isotropic" or "correlated", as in `weights`.
     """
     require_spikes(p, 1)
     if choice("step_noise", step_noise, ("isotropic", "correlated")) == "correlated":
@@ -149,13 +134,7 @@ def weight_spike(p: Problem, eta, *, step_noise="isotropic") -> WeightSpike:
     spike at all below η = 2/D. Without the growth of the rows the spike leaves at θ⁴ = N/d = 1/ψ, to
     s² = (1 + θ²)(1/ψ + θ²)/θ².
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D.
-    step_noise
-        "isotropic" or "absent", as in `weights`.
+    step_noise : "isotropic" or "absent", as in `weights`.
     """
     choice("step_noise", step_noise, SPIKE_NOISE)
     eta = steps(eta)
@@ -180,12 +159,7 @@ def _weight_spike(p, eta, step_noise):
 
 
 def weight_threshold(p: Problem):
-    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}.
-
-    Parameters
-    ----------
-    p : Problem
-    """
+    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}."""
     require_spikes(p, 1)
     rho0 = _rho_0(p)
     return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
@@ -220,12 +194,6 @@ def features(p: Problem, eta=0.0) -> Law:
     F0 ≃ c_1X̃W0ᵀ + c_{>1}Z. After a step, given z = X̃β/√D and u = √N a, unit and sample share the coefficient
     μ1(z, u) = E gσ(r g + s z u) instead of c_1, and c_{>1}² becomes Var σ(r g + s z u) - μ1²; both enter by their mean
     squares over z and u, which is exact as η/√n → 0.
-
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size >= 0.
     """
     return _Kernel(p, float(steps(eta))).law
 
@@ -263,15 +231,8 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
     have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D.
-    count
-        Spikes looked for, 1 <= count <= 8.
-    step_noise
-        "absent" leaves the growth of the rows out (r = 1), as the theorem does.
+    count : Spikes looked for, 1 <= count <= 8.  step_noise : "absent" leaves the growth of the rows out (r = 1), as the
+    theorem does.
     """
     eta, count = np.atleast_1d(steps(eta)), _count(count)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
@@ -290,12 +251,6 @@ def visible_from(p: Problem, eta):
     """The singular value of F/√n above which one counts as visible: (1 + 2 n^{-2/3}) times the bulk's edge.
 
     n^{-2/3} is the scale on which the bulk's own largest value fluctuates, so that none of it is mistaken for a spike.
-
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D; the result has the same shape.
     """
     eta = steps(eta)
     edges = [features(p, step).edge for step in np.atleast_1d(eta)]
@@ -309,13 +264,7 @@ def visible(p: Problem, eta, count=8):
     later than its own. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's
     bulk is wider beyond.
 
-    Parameters
-    ----------
-    p : Problem
-    eta
-        Step size(s) >= 0, scalar or 1-D; the result, whole numbers, has the same shape.
-    count
-        Spikes looked for, 1 <= count <= 8.
+    count : Spikes looked for, 1 <= count <= 8.
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
@@ -326,18 +275,7 @@ def visible(p: Problem, eta, count=8):
 def birth(p: Problem, order: int, *, height=1.0):
     """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
 
-    Parameters
-    ----------
-    p : Problem
-    order : int
-        Spike, from 1 to 8.
-    height
-        >= 1, the step at which the spike stands at height times the bulk's edge.
-
-    Raises
-    ------
-    ValueError
-        For order > 8, height < 1, or a spike that never gets there (c_order = 0 …).
+    order : Spike, from 1 to 8.  height : >= 1, the step at which the spike stands at height times the bulk's edge.
     """
     order, height = _count(order, "order"), number("height", height, least=1)
     require_spikes(p, 1)

@@ -29,10 +29,7 @@ _REACH = 1 / 4  # … and good to 1 % up to this s
 def thresholds(order):
     """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k leaves the bulk; a list of floats.
 
-    Parameters
-    ----------
-    order : int
-        >= 1.
+    order : >= 1.
     """
     return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
 
@@ -43,10 +40,6 @@ def growth_ratio(p: Problem):
     That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
     spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
     this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
-
-    Parameters
-    ----------
-    p : Problem
     """
     require_spikes(p, 1)
     return p.row_growth / (p.student.linear**2 * p.D)
@@ -64,18 +57,7 @@ def gains(
     the second layer has a constant free of charge, or features are centred: then growing rows change nothing at any ℓ,
     since 1, z, …, z^ℓ and 1, E_g(z + √q g), …, E_g(z + √q g)^ℓ span the same functions.
 
-    Parameters
-    ----------
-    p : Problem
-    order : int
-        Number of spikes ℓ >= 0.
-    printed, growing_rows, intercept : bool
-        See above.
-
-    Raises
-    ------
-    ValueError for order < 0, for c_k = 0 with some k <= order (the theorem needs c_1, …, c_ℓ != 0), and for
-    `printed=True` beyond ℓ = 2, with growing rows or with an intercept, where the slides give no formula.
+    order : Number of spikes ℓ >= 0.  printed, growing_rows, intercept : See above.
     """
     order = whole("order", order, 0)
     if printed and (growing_rows or intercept):
@@ -104,13 +86,7 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
     (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.
 
-    Parameters
-    ----------
-    p : Problem
-    order : int
-        Number of spikes ℓ >= 2.
-    growing_rows : bool
-        As in `gains`.
+    order : Number of spikes ℓ >= 2.  growing_rows : As in `gains`.
     """
     order = whole("order", order, 2)
     require_spikes(p, order)
@@ -125,24 +101,9 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
 def spiked(p: Problem, eta, *, growing_rows=False, order=None, length=1.0) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
-    Parameters
-    ----------
-    p : Problem
-    eta : float or array, (steps,)
-        Step sizes >= 0; the result has the same shape.
-    growing_rows : bool
-        As in `gains`.
-    order : int, optional
-        ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the series in powers of X̃β.
-    length : float
-        Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for independent entries of excess kurtosis
-        κ; 0 also for Gaussian features, which do not depend on ‖x‖.
-
-    Raises
-    ------
-    ValueError
-        For a bad argument, for c_1 = 0 (no spike forms), and for the sum of the series beyond c_1 η √(D/N) = 1/4, where
-        it is off by more than 1 %.
+    growing_rows : As in `gains`.  order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the
+    series in powers of X̃β.  length : Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for
+    independent entries of excess kurtosis κ; 0 also for Gaussian features, which do not depend on ‖x‖.
     """
     eta = steps(eta)
     require_spikes(p, 1)

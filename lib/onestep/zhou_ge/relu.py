@@ -21,18 +21,8 @@ _PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
 class Teacher:
     """A two-layer ReLU network to be recovered: f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx).
 
-    Parameters
-    ----------
-    directions : array, (r, d)
-        Unit rows w⋆_k, no two of them on one line; r may exceed d.
-    weights : array, (r,)
-        a⋆_k of either sign, not 0. A neuron's norm belongs to its weight: see `network`.
-
-    Raises
-    ------
-    ValueError
-        For other shapes, rows that are not unit vectors, two rows on one line (no student could tell them apart) or a
-        weight 0.
+    directions : (r, d), Unit rows w⋆_k, no two of them on one line; r may exceed d.  weights : (r,), a⋆_k of either
+    sign, not 0. A neuron's norm belongs to its weight: see `network`.
     """
 
     directions: np.ndarray
@@ -90,17 +80,7 @@ class Teacher:
 def network(W, a):
     """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm.
 
-    Parameters
-    ----------
-    W : array, (r, d)
-        Rows w_k ≠ 0; the teacher's directions are w_k/‖w_k‖.
-    a : array, (r,)
-        The teacher's weights are a_k‖w_k‖.
-
-    Raises
-    ------
-    ValueError
-        As `Teacher`, and for a row of zeros.
+    W : (r, d), Rows w_k ≠ 0; the teacher's directions are w_k/‖w_k‖.  a : (r,), The teacher's weights are a_k‖w_k‖.
     """
     W = np.asarray(W, float)
     norms = np.linalg.norm(W, axis=-1)
@@ -112,10 +92,7 @@ def network(W, a):
 def mixed_signs(r):
     """1, -1, 1, 1, 1, -1, 1, 1, ...: (r,).
 
-    Parameters
-    ----------
-    r : int
-        Directions, >= 1.
+    r : Directions, >= 1.
     """
     return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
 
@@ -123,24 +100,8 @@ def mixed_signs(r):
 def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
     """A teacher with r directions in a uniformly random subspace, every two of them at one cosine.
 
-    Parameters
-    ----------
-    d, r : int
-        Inputs and neurons, 1 <= r <= d.
-    rng : numpy Generator
-    weights : array, (r,), optional
-        Default `mixed_signs(r)`.
-    correlation : float
-        The cosine, in (-1/(r - 1), 1).
-
-    Returns
-    -------
-    Teacher
-
-    Raises
-    ------
-    ValueError
-        For r > d or a correlation outside its interval.
+    d, r : Inputs and neurons, 1 <= r <= d.  weights : (r,), Default `mixed_signs(r)`.  correlation : The cosine, in
+    (-1/(r - 1), 1).
     """
     d, r = whole("d", d, 1), whole("r", r, 1)
     correlation = number("correlation", correlation)
@@ -156,19 +117,8 @@ def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
 def padded_teacher(d, lines, *, weights=None):
     """A teacher of d inputs whose lines lie in the span of the first k coordinates.
 
-    Parameters
-    ----------
-    d : int
-        Inputs, >= k.
-    lines : array, (r, k)
-        Vectors of any length along the lines; r may exceed k.
-    weights : array, (r,), optional
-        Default `mixed_signs(r)`.
-
-    Raises
-    ------
-    ValueError
-        For d < k, or two vectors on one line.
+    d : Inputs, >= k.  lines : (r, k), Vectors of any length along the lines; r may exceed k.  weights : (r,), Default
+    `mixed_signs(r)`.
     """
     lines = np.asarray(lines, float)
     whole("d", d, lines.shape[1])
@@ -179,14 +129,8 @@ def padded_teacher(d, lines, *, weights=None):
 def fan_teacher(d, degrees, *, weights=None):
     """`padded_teacher` of lines of the plane at these angles, (r,), no two of them equal modulo 180.
 
-    Parameters
-    ----------
-    d : int
-        Inputs, >= 2.
-    degrees : sequence of float
-        Angles of the lines, in degrees.
-    weights : array, optional
-        Second layer of the teacher; `mixed_signs` without it.
+    d : Inputs, >= 2.  degrees : Angles of the lines, in degrees.  weights : Second layer of the teacher; `mixed_signs`
+    without it.
     """
     angles = np.radians(np.asarray(degrees, float))
     return padded_teacher(d, np.column_stack([np.cos(angles), np.sin(angles)]), weights=weights)
@@ -197,12 +141,8 @@ class Population:
 
     Second layers a (..., m) and first layers W (..., m, d) may hold several networks along leading axes.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    removed : tuple
-        The Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at every
-        moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
+    removed : The Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at
+    every moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
     """
 
     smooth = True
@@ -246,10 +186,7 @@ class Population:
 class Populations(Population):
     """The same with a teacher of its own for each of B networks: second layers (B, m) and first layers (B, m, d).
 
-    Parameters
-    ----------
-    teachers : sequence of Teacher, (B,)
-        All of equally many neurons and inputs; one may stand several times.
+    teachers : sequence of Teacher, (B,), All of equally many neurons and inputs; one may stand several times.
     """
 
     teacher, removed = None, BOTH
@@ -270,11 +207,7 @@ def kernel(W, P, *, removed=BOTH):
 
     σ is the ReLU without its Hermite parts `removed`.
 
-    Parameters
-    ----------
-    W, P : arrays, (..., m, d) and (..., q, d)
-    removed : tuple of int
-        Hermite degrees that the ReLU lacks.
+    W, P : (..., m, d) and (..., q, d).  removed : tuple of int, Hermite degrees that the ReLU lacks.
     """
     (norms, units), (others, directions) = polar(W), polar(P)
     h, _, _ = kernel_parts(units, directions, removed=removed)
@@ -282,12 +215,7 @@ def kernel(W, P, *, removed=BOTH):
 
 
 def polar(W):
-    """Norms (...,) and unit vectors (..., d) of the rows of W.
-
-    Parameters
-    ----------
-    W : array, (..., d)
-    """
+    """Norms (...,) and unit vectors (..., d) of the rows of W."""
     norms = np.maximum(np.sqrt(np.vecdot(W, W)), _TINY)
     return norms, W / norms[..., None]
 

@@ -1,9 +1,7 @@
-"""The equivalent features after a step of any size, at the n and d at hand, and the ridge problem on them.
+"""The ridge problem on the equivalent features: the fixed-point map, eq. (19) to (21) and (26), and the loss, eq. (36).
 
-`update` is the fixed-point map, eq. (19) to (21) and (26); `training_loss` the loss, eq. (36). Complex states give
-derivatives. In degree 1 the covariance of rows and the directions that the first batch depends on
-are kept (`degree_one`); degrees 2 and 3 are isotropic.
-
+In degree 1 the covariance of rows and the directions that the first batch depends on are kept, M and C eliminated by a
+linear pencil, eq. (22) to (33); degrees 2 and 3 are isotropic. Complex states give derivatives.
 Shapes: Z nodes μ, U nodes of units, R modes of m_1, m = 2R, Y nodes of the first batch's residuals, A directions known.
 """
 
@@ -14,28 +12,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import plane_loss
-from .degree_one import Directions, Pencil, directions, linear_traces, pencil, saturation
 from .nodes import ISOTROPIC, Features, Solution
 
 
-def update(f: Features, state, omega):
-    """The fixed-point map: the packed (κ, q, S) that the equations give, (20), (21) and (26), at the packed `state`.
+class Pencil(NamedTuple):
+    """The ridge problem in the span of m_1's modes: T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24), is the upper
+    block of the inverse of a pencil linear in the samples, eq. (25), whose equivalent is G = (Q_0 + S)⁻¹, eq. (26).
 
-    omega : (Z,) or 1.0, the weight that samples at μ carry.
+    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  Q0_inverse, G : (m, m).  lower : (m, m),
+    from whose lower right block M²T is read.  Y_tilde : (Y, m, m) at the nodes of y.  means : (3, m, m) E y^k Ỹ; S first.
     """
-    p, now = f.p, f.solution(state)
-    at = pencil(f, now, omega)
-    traces = linear_traces(f, at)
-    linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
-    forms, middle = degree_blocks(f, now, at.g)
-    # eq. (21), the terms of 1/q - λ
-    terms = f.noise @ at.g + np.sum(f.units.mix * (traces.reshape(4, -1) @ f.modes[1].units.T), axis=0)
-    terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
-    # eq. (20), the terms of nκ
-    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.modes[1].nodes @ linear.ravel())
-    n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
-    return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
+
+    g: np.ndarray
+    gamma_inv: np.ndarray
+    Q0_inverse: np.ndarray
+    G: np.ndarray
+    lower: np.ndarray
+    Y_tilde: np.ndarray
+    means: np.ndarray
+
+
+def pencil(f: Features, now: Solution, omega) -> Pencil:
+    """`Pencil` at κ, q, S when the samples at node μ carry weight omega (Z,) or 1.0."""
+    R, batch = f.basis.shape[1], f.batch
+    g, one = f.pz * omega / (1 + omega * now.kappa), np.eye(2 * R)
+    gamma_inv = np.linalg.inv((g @ f.linear.nodes).reshape(R, R))  # eq. (23)
+    theta = (f.units.mix * (f.p.N / f.dimensions[1] * f.units.chance * now.q) @ f.linear.units).reshape(4, R, R)
+    Q0_inverse = np.zeros((2 * R, 2 * R), gamma_inv.dtype)  # eq. (25)
+    Q0_inverse[:R, :R], Q0_inverse[R:, R:] = np.linalg.inv(gamma_inv + theta[0]), -theta[2]
+    shift = np.linalg.inv(one + now.S @ Q0_inverse)  # eq. (26)
+    G = Q0_inverse @ shift
+    # Y/y is the inverse of P - y diag(0, Θ_3), P = [[0, 1], [1, -Θ_1]], so that Ỹ/y is that of P + yQ
+    y, Q = batch.y[:, None, None], batch.phi * G
+    Q[R:, R:] -= theta[3]
+    pencil = y * Q
+    pencil[:, :R, R:] += one[:R, :R]
+    pencil[:, R:, :R] += one[:R, :R]
+    pencil[:, R:, R:] -= theta[1]
+    Y_tilde = y * np.linalg.inv(pencil)
+    means = (batch.powers @ Y_tilde.reshape(y.size, -1)).reshape(3, *G.shape)
+    return Pencil(g, gamma_inv, Q0_inverse, G, shift @ now.S, Y_tilde, means)
+
+
+def linear_traces(f: Features, at: Pencil):
+    """Normalised traces over inputs of T_J, MT_J, M²T_J and CT_J, eq. (27); (4, R, R)."""
+    R, G, batch = len(at.gamma_inv), at.G, f.batch
+    first, second = (batch.moments[k] * G - batch.phi * G @ at.means[k] @ G for k in (1, 2))
+    return np.array([G[:R, :R], first[:R, :R], -at.lower[R:, R:], second[:R, :R]])
 
 
 def degree_blocks(f: Features, now: Solution, g, factors=1.0):
@@ -51,21 +74,76 @@ def degree_blocks(f: Features, now: Solution, g, factors=1.0):
     return inverse @ gamma, A @ inverse
 
 
-def training_loss(f: Features, state, omega):
-    """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
-    now = f.solution(state)
+def update(f: Features, state, omega):
+    """The fixed-point map: the packed (κ, q, S) that (20), (21), (26) give at the packed state; omega as in `pencil`."""
+    p, now = f.p, f.solution(state)
     at = pencil(f, now, omega)
-    if f.units.harmonics is not None:
-        return plane_loss.training_loss(f, now, at)
-    forms = directions(f, at)
-    A, B, C, b_0, b_1 = blocks(f, now, at, forms)
-    linear = f.label[1] * np.sqrt(at.g) / f.batch.away  # the label along e_0
-    loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
-    for k in (2, 3):
-        label = f.label[k] * np.sqrt(at.g)
-        loss = loss + label @ bias_factor(f, now, at.g, k) @ label
-    b = np.concatenate([b_0, b_1])
-    return loss + b @ np.linalg.solve(np.block([[A, B], [B.T, -C]]), b)
+    traces = linear_traces(f, at)
+    linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
+    forms, middle = degree_blocks(f, now, at.g)
+    terms = f.noise @ at.g + np.sum(
+        f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0
+    )  # 1/q - λ, eq. (21)
+    terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
+    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())  # eq. (20)
+    n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
+    return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
+
+
+class Directions(NamedTuple):
+    """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂, eq. (32); matrices (Z, Z).
+
+    inverse : T_β̂β̂⁻¹.  R : [a][b], the resolvent between e_a and e_b with β̂ removed.  V : [a], the coupling of e_a to β̂.
+    generic : T_1, the factor of a direction that is independent of the first batch.
+    """
+
+    inverse: np.ndarray
+    R: list
+    V: list
+    generic: np.ndarray
+
+
+def directions(f: Features, at: Pencil) -> Directions:
+    """`Directions` of the linear problem `at`."""
+    batch, R, Z = f.batch, len(at.gamma_inv), f.z.size
+    A, m = range(batch.mean.size), 2 * R
+    h_star = (f.linear.rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    gamma = np.linalg.inv(at.gamma_inv)
+
+    def T(form, a, b, cosine):  # eᵀTe' of eq. (24) from block (a, b) of eᵀT_Je' and e·e'
+        form = form[a * m : a * m + R, b * m : b * m + R]
+        return cosine * np.eye(Z) - h_star @ (cosine * gamma - form) @ h_star.T
+
+    L_ab, L_ahat, L_hathat = _pencil_forms(batch, at)
+    inverse = np.linalg.inv(T(L_hathat, 0, 0, 1.0))
+    T_ahat = [T(L_ahat, a, 0, batch.cosine[a]) for a in A]
+    R_ab = [[T(L_ab, a, b, float(a == b)) - T_ahat[a] @ inverse @ T_ahat[b].T for b in A] for a in A]
+    V = [batch.cosine[a] * np.eye(Z) - inverse @ T_ahat[a].T for a in A]
+    return Directions(inverse, R_ab, V, T(at.G, 0, 0, 1.0))
+
+
+def _pencil_forms(batch, at: Pencil):
+    """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29)."""
+    A, m, G, root_D = batch.mean.size, len(at.G), at.G, sqrt(batch.D)
+    Q0_inverse = np.kron(np.eye(A), at.Q0_inverse)
+    pair = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)  # E x_a x_b Ỹ
+    Pi = Q0_inverse @ np.linalg.inv(np.eye(A * m) + pair @ Q0_inverse)
+    along = np.tensordot(batch.along * batch.y, at.Y_tilde, 1)  # E y x_a Ỹ
+    Psi = np.concatenate([mean * np.eye(m) - batch.phi * w @ G for mean, w in zip(batch.mean, along, strict=True)])
+    own = G - batch.phi / batch.moments[2] * G @ at.means[2] @ G
+    onto_hat = Pi @ Psi / root_D
+    return Pi, onto_hat, Psi.T @ onto_hat / root_D + batch.rest / batch.D * own
+
+
+def saturation(f: Features, at: Pencil, share, Xi):
+    """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.   share : π_i q_i."""
+    c, h = f.linear.c, f.linear.rows * np.sqrt(at.g)[:, None]
+    weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
+    total = weight.reshape(-1, f.units.readouts).sum(0)
+    c_mean = (weight[:, None] * c).reshape(-1, total.size, c.shape[1]).sum(0) / total[:, None]
+    W_inverse, one = np.linalg.inv((c.T * weight) @ c), np.eye(c.shape[1])
+    V, h_star = W_inverse @ (one - (c_mean.T * total) @ c_mean @ W_inverse), h @ at.gamma_inv
+    return h @ np.linalg.solve(one + h_star.T @ Xi @ h_star @ V, h_star.T)
 
 
 def bias_factor(f: Features, now: Solution, g, k):
@@ -74,6 +152,20 @@ def bias_factor(f: Features, now: Solution, g, k):
     rows = f.isotropic.rows[j] * np.sqrt(g)[:, None]
     _, middle = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)
     return np.eye(g.size) - rows @ middle[j] @ rows.T
+
+
+def training_loss(f: Features, state, omega):
+    """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
+    now = f.solution(state)
+    at = pencil(f, now, omega)
+    forms, label, T_2 = directions(f, at), f.label * np.sqrt(at.g), bias_factor(f, now, at.g, 2)
+    linear = label[1] / f.batch.away  # the label along e_0
+    A, B, C, b_0, b_1 = blocks(f, now, at, forms, T_2)
+    loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
+    loss = loss + label[2] @ T_2 @ label[2] + label[3] @ bias_factor(f, now, at.g, 3) @ label[3]
+    # the constant and the units eliminated one after the other
+    b = np.concatenate([b_0, b_1])
+    return loss + b @ np.linalg.solve(np.block([[A, B], [B.T, -C]]), b)
 
 
 class Blocks(NamedTuple):
@@ -90,27 +182,22 @@ class Blocks(NamedTuple):
     b_1: np.ndarray
 
 
-def blocks(f: Features, now: Solution, at: Pencil, forms: Directions):
+def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2) -> Blocks:
     """`Blocks` at κ, q and the pencil's solution."""
     root, one, share, plane = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units.plane
-    m, strength = f.m * root, np.sqrt(f.p.N * share)
-    z, linear = (f.z / f.chi)[:, None], f.label[1] * root / f.batch.away
+    m, strength, z = f.m * root, np.sqrt(f.p.N * share), (f.z / f.chi)[:, None]
+    label, linear = f.label * root, f.label[1] * root / f.batch.away
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
     # eq. (44): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
-    T_2, m_2 = bias_factor(f, now, at.g, 2), m[2].T * strength
+    m_2 = m[2].T * strength
     Q = m_2 * ((plane[1, 1] - 1) / f.p.d)
     P = [m_2 * z * (sqrt(2) / f.p.d / f.batch.away * plane[0, 1])]
     if len(forms.R) == 2:
         P.append(m[1].T * (strength * f.units.overlap))
-    # eq. (35)
-    A, b_0 = one - zE @ Xi * z.T, f.label[0] * root - zE @ forms.V[0] @ linear
-    B = m[0].T * strength - zE @ sum(V @ P_a for V, P_a in zip(forms.V, P, strict=True))
-    C = np.eye(share.size) + Q.T @ T_2 @ Q
-    b_1 = -Q.T @ T_2 @ (f.label[2] * root)
-    for a, P_a in enumerate(P):
-        b_1 = b_1 - P_a.T @ forms.R[a][0] @ linear
-        for b, P_b in enumerate(P):
-            C = C + P_a.T @ (forms.R[a][b] - forms.generic * (a == b == 1)) @ P_b  # `generic` is part of q
-    return Blocks(A, B, C, b_0, b_1)
+    R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
+    B = m[0].T * strength - zE @ np.hstack(forms.V) @ np.vstack(P)
+    C = np.eye(share.size) + Q.T @ T_2 @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
+    b_1 = -Q.T @ T_2 @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
+    return Blocks(one - zE @ Xi * z.T, B, C, label[0] - zE @ forms.V[0] @ linear, b_1)

@@ -3,7 +3,6 @@
     M = Xᵀdiag(y)X/n,   C = Xᵀdiag(y²)X/n,   β = Xᵀy/n,   D = ‖β‖².
 
 `FirstBatch` is the mean one, to relative order 1/d; `spread` gives two about it, as first batches differ by 1/√n.
-
 Shapes: Y nodes of y, A directions e_a that y depends on (β⋆; W0ᵀa with the full initial output), x_a = e_aᵀx.
 """
 
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from math import exp, sqrt
 
 import numpy as np
@@ -24,9 +22,9 @@ from .. import quadrature
 class FirstBatch:
     """The law of the residuals y in the gradient step, with the inputs along the directions e_a they depend on.
 
-    phi : d over the size of the first batch.   y : (Y,) quadrature nodes.
-    weight : (Y,) weights of E f(y).   along : (A, Y) of E x_a f(y).   pair : (A, A, Y) of E x_a x_b f(y).
-    mean : (A,) part of β along the e_a.   rest : square length of what is orthogonal to them.
+    phi : d over the size of the first batch.  y : (Y,) Gauss nodes.  weight : (Y,) weights of E f(y).
+    along, pair : (A, Y), (A, A, Y) of E x_a f(y), E x_a x_b f(y).
+    mean : (A,) part of β along the e_a.  rest : square length of what is orthogonal to them.
     """
 
     phi: float
@@ -37,13 +35,10 @@ class FirstBatch:
     mean: np.ndarray
     rest: float
 
-    def moment(self, k):
-        """E y^k, k = 0..4."""
-        return self._moments[k]
-
     @cached_property
-    def _moments(self):
-        return (self.weight @ self.y[:, None] ** np.arange(5)).tolist()
+    def moments(self):
+        """E y^k, k = 0..4."""
+        return self.weight @ self.y[:, None] ** np.arange(5)
 
     @cached_property
     def powers(self):
@@ -60,64 +55,39 @@ class FirstBatch:
         """(A,) cosines of β with the directions, eq. (5)."""
         return self.mean / sqrt(self.D)
 
-    def moment_along(self, k):
-        """E y^k β̂ᵀx, k = 1..3, whose second term is a sample's own part of β."""
-        return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moment(k + 1) / sqrt(self.D))
-
     @cached_property
     def away(self):
         """|sin| of the angle between β and the teacher's direction e_0."""
         return sqrt((self.rest + np.sum(self.mean[1:] ** 2)) / self.D)
 
-    @cached_property
-    def hat(self):
-        """(A + 1,) β̂ in the basis of the e_a and of β's part orthogonal to them, that of `span`."""
-        return np.append(self.cosine, sqrt(self.rest / self.D))
-
-    @cached_property
-    def span(self):
-        """I, M, M², C in the span of the e_a and β, eq. (9); (4, A + 1, A + 1)."""
-        A, m2 = self.mean.size, self.moment(2)
-        root = sqrt(self.phi * m2)
-        M, C = np.zeros((A + 1, A + 1)), np.zeros((A + 1, A + 1))
-        M[:A, :A], C[:A, :A] = self.pair @ self.y, self.pair @ self.y**2
-        M[:A, A] = M[A, :A] = self.phi * (self.along @ self.y**2) / root
-        C[:A, A] = C[A, :A] = self.phi * (self.along @ self.y**3) / root
-        M[A, A], C[A, A] = self.phi * self.moment(3) / m2, m2 + self.phi * self.moment(4) / m2
-        square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
-        return np.array([np.eye(A + 1), M, square, C])
-
-    @cached_property
-    def onto_hat(self):
-        """β̂ᵀBβ̂ for B = I, M, M², C; (4,)."""
-        return self.plane[:, 0, 0]
+    def moment_along(self, k):
+        """E y^k β̂ᵀx, k = 1..3, whose second term is a sample's own part of β."""
+        return float(self.cosine @ (self.along @ self.y**k) + self.phi * self.moments[k + 1] / sqrt(self.D))
 
     @cached_property
     def plane(self):
-        """I, M, M², C in the plane of β̂ and ζ, the part of e_0 orthogonal to it; (4, 2, 2)."""
-        zeta = (np.eye(self.hat.size)[0] - self.cosine[0] * self.hat) / self.away
-        axes = np.array([self.hat, zeta])
-        return axes @ self.span @ axes.T
+        """I, M, M², C in the plane of β̂ and ζ, the part of e_0 orthogonal to it, by eq. (9); (4, 2, 2)."""
+        A, (_, _, m2, m3, m4) = self.mean.size, self.moments
+        edge = self.phi * self.along / sqrt(self.phi * m2)
+        M, C = (
+            np.block([[self.pair @ self.y**k, (edge @ self.y ** (k + 1))[:, None]], [edge @ self.y ** (k + 1), corner]])
+            for k, corner in ((1, self.phi * m3 / m2), (2, m2 + self.phi * m4 / m2))
+        )
+        square = M[:, :A] @ M[:A] + self.phi * C  # what M sends outside of the directions e_a has the length φC
+        hat = np.append(self.cosine, sqrt(self.rest / self.D))
+        axes = np.array([hat, (np.eye(A + 1)[0] - self.cosine[0] * hat) / self.away])
+        return axes @ np.array([np.eye(A + 1), M, square, C]) @ axes.T
+
+    @property
+    def traces(self):
+        """(1/d) tr of I, M, M², C, eq. (7)."""
+        return np.array([1, 0, self.phi, 1]) * self.moments[2] ** np.array([0, 1, 1, 1])
 
     @cached_property
     def excess(self):
         """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
-        M = self.pair @ self.y
-        E_2 = _square_excess(self.pair @ self.y**2, self.moment(2))
-        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moment(2) + E_2) + np.sum(M**2), E_2])
-
-    @cached_property
-    def traces(self):
-        """(1/d) tr of the products of I, M, M², C, from free cumulants φ^(k-1) E y^k; (4, 4)."""
-        phi, (m2, m3, m4) = self.phi, (self.moment(j) for j in (2, 3, 4))
-        return np.array(
-            [
-                [1, 0, phi * m2, m2],
-                [0, phi * m2, phi**2 * m3, phi * m3],
-                [phi * m2, phi**2 * m3, phi**3 * m4 + 2 * phi**2 * m2**2, phi**2 * m4 + phi * m2**2],
-                [m2, phi * m3, phi**2 * m4 + phi * m2**2, phi * m4 + m2**2],
-            ]
-        )
+        M, E_2 = self.pair @ self.y, _square_excess(self.pair @ self.y**2, self.moments[2])
+        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moments[2] + E_2) + np.sum(M**2), E_2])
 
 
 def _square_excess(pair, mean):
@@ -126,15 +96,12 @@ def _square_excess(pair, mean):
 
 
 def first_batch(p: Problem, phi, order, tau=0.0):
-    """A `FirstBatch` on at most order + 1 Gauss nodes in y, for a first batch of d/phi samples.
-
-    tau : a sample has the weight 1 + tau (‖x‖²/d - 1) in β, eq. (43).
-    """
+    """A `FirstBatch` of d/phi samples on at most order + 1 nodes; a sample weighs 1 + tau (‖x‖²/d - 1), eq. (43)."""
     x_0, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
     y = (p.target(x_0)[:, None] + sqrt(variance) * noise).ravel()
-    root = np.sqrt((weight[:, None] * chance).ravel())
+    root = np.sqrt(np.outer(weight, chance).ravel())
     x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
     along, pair, cubic = [x_0], [[x_0**2]], [x_0**3]  # means given x_0 and y of x_a, x_a x_b and x_a Σ_b x_b²
     if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, linear part -c_1 x_1: x_1 is N(share·noise, 1 - share²)
@@ -144,11 +111,10 @@ def first_batch(p: Problem, phi, order, tau=0.0):
         along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, square]]
         cubic = [x_0 * (x_0**2 + square), x_1 * (x_0**2 + square + 2 * (1 - share**2))]
     # Gauss weights for E x_a f(y): of √weight E[x_a | y] the part in the Krylov space of √weight under y
-    nodes, vectors, basis = quadrature.lanczos(y, root, order + 1)
-    weights = vectors[0] * (np.array([*along, *chain(*pair)]) * root @ basis.T @ vectors)
-    A = len(along)
-    along, pair, weight = weights[:A], weights[A:].reshape(A, A, -1), vectors[0] ** 2
-    mean, m2 = along @ nodes, weight @ nodes**2
+    nodes, lift = quadrature.gauss(y, root, order + 1)
+    weight = lift @ root
+    along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
+    mean, m2, A, weight = along @ nodes, weight**2 @ nodes**2, len(along), weight**2
     change = np.array(cubic) @ (y * root**2) / np.sum(root**2) - A * mean  # eq. (43)
     growth = 2 * tau * (2 + _square_excess(pair @ nodes**2, m2) / m2) + 2 * tau**2
     rest = phi * m2 * (1 - A / p.d) * exp(growth / p.d)
@@ -157,15 +123,17 @@ def first_batch(p: Problem, phi, order, tau=0.0):
 
 def spread(batch, d):
     """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean` and `rest`, eq. (41)."""
-    A, y = batch.mean.size, batch.y
-    mean, m2, m4 = batch.along @ y, batch.moment(2), batch.moment(4)
-    covariance = np.empty((A + 1, A + 1))  # of the mean and of log(rest), times d
-    covariance[:A, :A] = batch.phi * (batch.pair @ y**2 - np.outer(mean, mean))
-    covariance[A, :A] = covariance[:A, A] = batch.phi * (batch.along @ y**3 / m2 - mean)
-    covariance[A, A] = batch.phi * (m4 / m2**2 - 1) + 2
-    weight = np.append(np.full(A, sqrt(batch.rest / batch.phi / m2)), 1.0)  # root mean square, of a sample, eq. (43)
-    covariance = weight[:, None] * covariance * weight
+    y, mean, (_, _, m2, _, m4) = batch.y, batch.along @ batch.y, batch.moments
+    corner = batch.phi * (batch.along @ y**3 / m2 - mean)[:, None]
+    covariance = np.block(  # of the mean and of log(rest), times d
+        [
+            [batch.phi * (batch.pair @ y**2 - np.outer(mean, mean)), corner],
+            [corner.T, batch.phi * (m4 / m2**2 - 1) + 2],
+        ]
+    )
+    weight = np.append(np.full(mean.size, sqrt(batch.rest / batch.phi / m2)), 1.0)  # rms of a sample, eq. (43)
     slope = np.append(2 * batch.mean, batch.rest)
-    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
-    rest = batch.rest * np.exp([-step[A], step[A]]) / np.cosh(step[A])  # of mean batch.rest
-    return [replace(batch, mean=batch.mean + s * step[:A], rest=float(r)) for s, r in zip((-1, 1), rest, strict=True)]
+    step = weight * (covariance @ (weight * slope))
+    step /= sqrt(d * (slope @ step))
+    rest = batch.rest * np.exp([-step[-1], step[-1]]) / np.cosh(step[-1])  # of mean batch.rest
+    return [replace(batch, mean=batch.mean + s * step[:-1], rest=float(r)) for s, r in zip((-1, 1), rest, strict=True)]

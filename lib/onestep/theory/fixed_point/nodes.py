@@ -17,16 +17,13 @@ from .first_batch import FirstBatch
 from .units import Units, units
 
 # Of σ's root mean square: directions of m_k kept, the others being noise. N weighs the square of those of degree 0.
-_SMALLEST = (1e-6, 1e-4, 1e-4, 1e-4)
+_SMALLEST = np.array([1e-6, 1e-4, 1e-4, 1e-4])
 ISOTROPIC = [0, 2, 3]  # degrees in which the first batch has no special direction
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The leading modes of one m_k, or of several: m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
-
-    c : (…, U, R).  rows : (…, Z, R), orthonormal under p_μ.
-    """
+    """Leading modes of m_k, eq. (23): m_k(u, μ) = Σ_r c[u, r] rows[μ, r].  c : (…, U, R).  rows : (…, Z, R), orthonormal."""
 
     c: np.ndarray
     rows: np.ndarray
@@ -34,25 +31,12 @@ class Modes:
     @cached_property
     def units(self):
         """c_r c_s, (…, U, R²): Σ_u w_u c_uc_uᵀ and c_uᵀ F c_u become products with a matrix."""
-        return _products(self.c)
+        return (self.c[..., :, None] * self.c[..., None, :]).reshape(*self.c.shape[:-1], -1)
 
     @cached_property
     def nodes(self):
         """rows_r rows_s, (…, Z, R²)."""
-        return _products(self.rows)
-
-
-def _products(x):
-    return (x[..., :, None] * x[..., None, :]).reshape(*x.shape[:-1], -1)
-
-
-def modes(m, pz, pu, smallest):
-    """`Modes` of m (U, Z), eq. (23), under the weights pz (Z,) and pu (U,), of root mean square `smallest` or more."""
-    _, size, right = np.linalg.svd((m * np.sqrt(pz)).T * np.sqrt(pu), full_matrices=False)
-    keep = size > smallest
-    c = (right[keep].T * size[keep]) / np.sqrt(pu)[:, None]
-    rows = m.T @ (right[keep].T * np.sqrt(pu)[:, None] / size[keep])
-    return Modes(c, rows)
+        return (self.rows[..., :, None] * self.rows[..., None, :]).reshape(*self.rows.shape[:-1], -1)
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,8 @@ class Features:
     """The equivalent features of one problem at one step size.
 
     z, chi, pz : (Z,) nodes μ of the inputs and their weights.  m : (4, U, Z) m_0 … m_3.  noise : (U, Z), rest of E σ².
-    label : (4, Z) of the teacher along ζ, given μ.  unseen : (Z,) rest of E σ⋆², plus σ_ε².  modes : of m_0 … m_3.
+    label : (4, Z) of the teacher along ζ, given μ.  unseen : (Z,) rest of E σ⋆², plus σ_ε².
+    linear : `Modes` of m_1.  isotropic : those of m_0, m_2, m_3, with modes that are 0 up to one number R.
     """
 
     p: Problem
@@ -73,23 +58,13 @@ class Features:
     noise: np.ndarray
     label: np.ndarray
     unseen: np.ndarray
-    modes: tuple
-
-    @cached_property
-    def isotropic(self):
-        """The `Modes` of degrees `ISOTROPIC` in one, with modes that are 0 up to one number R; its arrays (3, …)."""
-        parts = [self.modes[k] for k in ISOTROPIC]
-        most = max(part.c.shape[1] for part in parts)
-        c, rows = (np.zeros((len(parts), size, most)) for size in (self.units.chance.size, self.z.size))
-        for k, part in enumerate(parts):
-            R = part.c.shape[1]
-            c[k, :, :R], rows[k, :, :R] = part.c, part.rows
-        return Modes(c, rows)
+    linear: Modes
+    isotropic: Modes
 
     @cached_property
     def basis(self):
         """(Z, R), the orthonormal modes of √p_μ m_1."""
-        return np.sqrt(self.pz)[:, None] * self.modes[1].rows
+        return np.sqrt(self.pz)[:, None] * self.linear.rows
 
     @cached_property
     def dimensions(self):
@@ -99,23 +74,21 @@ class Features:
     @cached_property
     def scale(self):
         """Factors on a packed state: the roots of the nodes' weights on log κ and log q, 1 on S."""
-        self_energy = np.ones(4 * self.modes[1].c.shape[1] ** 2)
-        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), self_energy])
+        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.ones(4 * self.basis.shape[1] ** 2)])
 
     def start(self, solution=None):
         """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
         if solution is None or solution.kappa.size != self.z.size or solution.q.size != self.units.chance.size:
             return np.zeros(self.scale.size)
         carry = np.kron(np.eye(2), self.basis.T @ solution.basis)
-        self_energy = (carry @ solution.S @ carry.T).ravel()
-        return self.scale * np.concatenate([np.log(solution.kappa), np.log(solution.q), self_energy])
+        parts = np.log(solution.kappa), np.log(solution.q), (carry @ solution.S @ carry.T).ravel()
+        return self.scale * np.concatenate(parts)
 
     def solution(self, state):
         """The `Solution` that a packed state stands for."""
-        Z, U = self.z.size, self.units.chance.size
-        x = state / self.scale
-        S = x[Z + U :].reshape(2 * (2 * self.modes[1].c.shape[1],))
-        return Solution(np.exp(x[:Z]), np.exp(x[Z : Z + U]), S, self.basis)
+        Z, m = self.z.size, 2 * self.basis.shape[1]
+        kappa, q, S = np.split(state / self.scale, [Z, Z + self.units.chance.size])
+        return Solution(np.exp(kappa), np.exp(q), S.reshape(m, m), self.basis)
 
 
 @dataclass(frozen=True)
@@ -138,10 +111,19 @@ def features(p: Problem, eta, batch, values, step_noise, order):
     # eq. (2) for units, eq. (4) for the label
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)
     label, unseen = quadrature.expand(p.target, batch.cosine[0] * z, batch.away * chi, p.d - 1)
-    size = sqrt(p.student.second_moment)
-    parts = tuple(modes(part, pz, hidden.chance, least * size) for part, least in zip(m, _SMALLEST, strict=True))
-    noise = noise + sum((part - kept.c @ kept.rows.T) ** 2 for part, kept in zip(m, parts, strict=True))
-    return Features(p, batch, hidden, z, chi, pz, m, noise, label, unseen + p.noise**2, parts)
+    left, size, right = np.linalg.svd(m * np.sqrt(hidden.chance)[:, None] * np.sqrt(pz), full_matrices=False)
+    size = size * (size > _SMALLEST[:, None] * sqrt(p.student.second_moment))
+    left, right = (
+        left / np.sqrt(hidden.chance)[:, None] * size[:, None],
+        np.swapaxes(right, 1, 2) / np.sqrt(pz)[:, None],
+    )
+    right = right * (size[:, None] > 0)
+    counts = np.count_nonzero(size, axis=1)
+    one, most = counts[1], counts[ISOTROPIC].max()
+    linear = Modes(left[1, :, :one], right[1, :, :one])
+    isotropic = Modes(left[ISOTROPIC, :, :most], right[ISOTROPIC, :, :most])
+    noise = noise + np.sum((m - left @ np.swapaxes(right, 1, 2)) ** 2, axis=0)
+    return Features(p, batch, hidden, z, chi, pz, m, noise, label, unseen + p.noise**2, linear, isotropic)
 
 
 def fluctuation(f: Features, now: Solution):

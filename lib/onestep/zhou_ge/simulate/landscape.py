@@ -17,12 +17,7 @@ from .threestage import descend, slopes
 class Trajectory:
     """What gradient descent on L_λ = L + (λ/2)(‖a‖² + ‖W‖²) passed, at k of its steps.
 
-    Parameters
-    ----------
-    steps : array, (k,)
-    objective, slope, loss : arrays, (k, B)
-        L_λ, ‖∇L_λ‖² and L.
-    a, W : arrays, (k, B, m) and (k, B, m, d)
+    steps : (k,).  objective, slope, loss : (k, B), L_λ, ‖∇L_λ‖² and L.
     """
 
     steps: np.ndarray
@@ -41,15 +36,7 @@ class Trajectory:
 
 
 def evaluate(system, a, W, ridge):
-    """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,).
-
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (..., m) and (..., m, d)
-    ridge : float
-        λ >= 0.
-    """
+    """(L_λ, ‖∇L_λ‖², L) of networks at λ = ridge, each (B,)."""
     loss, by_second, by_first = slopes(system, a, W, np.array([ridge, ridge]))
     slope = np.sum(by_second**2, axis=-1) + np.sum(by_first**2, axis=(-2, -1))
     return _objective(loss, a, W, ridge), slope, loss
@@ -62,24 +49,7 @@ def _objective(loss, a, W, ridge):
 def follow(system, a, W, ridge, marks):
     """Plain gradient descent of step 1, kept at some of its steps.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (B, m) and (B, m, d)
-        Starts.
-    ridge : float
-        λ >= 0.
-    marks : array
-        The steps to keep: whole numbers >= 0, increasing.
-
-    Returns
-    -------
-    Trajectory
-
-    Raises
-    ------
-    ValueError
-        For marks that are empty or do not increase.
+    marks : The steps to keep: whole numbers >= 0, increasing.
     """
     marks = np.array([whole("marks", mark, 0) for mark in marks])
     if len(marks) < 1 or np.any(np.diff(marks) <= 0):
@@ -96,16 +66,7 @@ def follow(system, a, W, ridge, marks):
 def rate(system, a, W, ridge, marks):
     """Rate at which gradient descent of step 1 approaches the minimum: ‖∇L_λ‖ ~ e^{-rate·steps}.
 
-    Parameters
-    ----------
-    system, a, W, ridge
-        As for `follow`.
-    marks : pair of int
-        The steps between which it is measured.
-
-    Returns
-    -------
-    array, (B,)
+    marks : pair of int, The steps between which it is measured.  Returns array, (B,).
     """
     path = follow(system, a, W, ridge, marks)
     return np.log(path.slope[0] / path.slope[-1]) / 2 / (path.steps[-1] - path.steps[0])
@@ -114,25 +75,8 @@ def rate(system, a, W, ridge, marks):
 def annealed_descent(system, a, W, ridges, levels, *, limit):
     """Plain gradient descent of step 1 with λ lowered network by network.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (B, m) and (B, m, d)
-        Starts.
-    ridges, levels : arrays, (k,)
-        The values of λ in turn, and the objective at which each is left for the next.
-    limit : int
-        Most steps, >= 1.
-
-    Returns
-    -------
-    steps, losses : arrays, (B, k)
-        Step and loss at which each λ was left; nan where that was not reached.
-
-    Raises
-    ------
-    ValueError
-        For ridges and levels of different lengths, or limit < 1.
+    ridges, levels : (k,), The values of λ in turn, and the objective at which each is left for the next.  limit : Most
+    steps, >= 1.  Returns arrays, (B, k), Step and loss at which each λ was left; nan where that was not reached.
     """
     ridges, levels = np.asarray(ridges, float), np.asarray(levels, float)
     if ridges.shape != levels.shape or ridges.ndim != 1:

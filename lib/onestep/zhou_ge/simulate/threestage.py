@@ -8,7 +8,6 @@ Training descends L + (λ/2)(‖a‖² + ‖W‖²). Several networks may lie al
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,19 +28,7 @@ class Empirical:
     The projection off (1, x) does to samples what preprocessing does to the population: what is left of a ReLU
     feature is that of |wᵀx|/2.
 
-    Parameters
-    ----------
-    X : array, (n, d)
-        Inputs.
-    y : array, (n,)
-        Labels.
-    teacher : Teacher, optional
-        What made them, if it is known.
-
-    Raises
-    ------
-    ValueError
-        For other shapes, numbers that are not finite, or n <= d + 1, where the affine term fits anything.
+    X : (n, d), Inputs.  y : (n,), Labels.  teacher : What made them, if it is known.
     """
 
     smooth = False  # |wᵀx| has kinks, at which a minimum may lie
@@ -100,14 +87,7 @@ class Empirical:
 def sample(teacher, n, rng, *, noise=0.0):
     """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    n : int
-        Samples, > d + 1.
-    rng : numpy.random.Generator
-    noise : float
-        Standard deviation of the label noise, >= 0.
+    n : Samples, > d + 1.  noise : Standard deviation of the label noise, >= 0.
     """
     number("noise", noise, least=0)
     X = rng.standard_normal((whole("n", n, 1), teacher.d))
@@ -118,25 +98,9 @@ def sample(teacher, n, rng, *, noise=0.0):
 def initialise(d, m, rng, *, scale=1e-3, count=None):
     """Small random weights.
 
-    Parameters
-    ----------
-    d, m : int
-        Inputs and neurons, m >= 1.
-    rng : numpy Generator
-    scale : float
-        |a_i| and ‖w_i‖ of every neuron, > 0.
-    count : int, optional
-        Number of networks; one network without leading axis by default.
-
-    Returns
-    -------
-    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
-        Second layer of random signs, first layer on a sphere.
-
-    Raises
-    ------
-    ValueError
-        For m < 1, count < 1 or scale <= 0.
+    d, m : Inputs and neurons, m >= 1.  scale : |a_i| and ‖w_i‖ of every neuron, > 0.  count : Number of networks; one
+    network without leading axis by default.  Returns arrays, (count, m) and (count, m, d), or (m,) and (m, d), Second
+    layer of random signs, first layer on a sphere.
     """
     shape = _shape(whole("m", m, 1), count)
     scale = number("scale", scale, above=0)
@@ -149,25 +113,8 @@ def planted(teacher, m, spread, rng, *, count=None):
 
     Every direction's neurons share its weight.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    m : int
-        Neurons, >= r.
-    spread : float
-        Length of the move relative to the neuron, root mean square, >= 0.
-    rng : numpy Generator
-    count : int, optional
-        As for `initialise`.
-
-    Returns
-    -------
-    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
-
-    Raises
-    ------
-    ValueError
-        For m < r or spread < 0.
+    m : Neurons, >= r.  spread : Length of the move relative to the neuron, root mean square, >= 0.  count : As for
+    `initialise`.  Returns arrays, (count, m) and (count, m, d), or (m,) and (m, d).
     """
     shape = _shape(whole("m", m, teacher.r), count)
     size = number("spread", spread, least=0) / np.sqrt(teacher.d)
@@ -185,38 +132,20 @@ def first_step(system, a, W):
 
     The step size η is the one that makes the mean squared row norm 1, and the step's weight decay is 1/η, so that the
     initial weights are forgotten (Damian et al. 2022; the constants are ours).
-
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (..., m) and (..., m, d)
     """
     W = -system.gradient(a, W)[2]
     return W / np.sqrt(np.mean(np.vecdot(W, W), axis=-1))[..., None, None]
 
 
 def fit_second_layer(system, W, ridge):
-    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0.
-
-    Parameters
-    ----------
-    system : Population or Empirical
-    W : array, (..., m, d)
-    ridge : float
-        λ > 0.
-    """
+    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0."""
     K, k = system.normal_equations(W)
     decay = number("ridge", ridge, above=0) / 2
     return np.linalg.solve(K + decay * np.eye(K.shape[-1]), k[..., None])[..., 0]
 
 
 def balance(a, W):
-    """(a, W) with |a_i| = ‖w_i‖ and the same network, as the output is that of a_i/t, t w_i.
-
-    Parameters
-    ----------
-    a, W : arrays, (..., m) and (..., m, d)
-    """
+    """(a, W) with |a_i| = ‖w_i‖ and the same network, as the output is that of a_i/t, t w_i."""
     norms = np.linalg.norm(W, axis=-1)
     root = np.sqrt(np.abs(a) * norms)
     return np.sign(a) * root, W * (root / norms)[..., None]
@@ -225,21 +154,8 @@ def balance(a, W):
 def fitted(system, m, rng, *, count=None, fit_ridge=1e-3):
     """Stages 1 and 2 from small random weights.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    m : int
-        Student neurons.
-    rng : numpy Generator
-    count : int, optional
-        As for `initialise`; on the population alone.
-    fit_ridge : float
-        λ of stage 2, > 0.
-
-    Returns
-    -------
-    a, W : arrays, (count, m) and (count, m, d), or (m,) and (m, d)
-        Balanced.
+    m : Student neurons.  count : As for `initialise`; on the population alone.  fit_ridge : λ of stage 2, > 0.  Returns
+    arrays, (count, m) and (count, m, d), or (m,) and (m, d), Balanced.
     """
     W = first_step(system, *initialise(system.d, m, rng, count=count))
     return balance(fit_second_layer(system, W, fit_ridge), W)
@@ -249,16 +165,10 @@ def fitted(system, m, rng, *, count=None, fit_ridge=1e-3):
 class Descent:
     """Where descent on L + (λ/2)(‖a‖² + ‖W‖²) ended.
 
-    Parameters
-    ----------
-    a, W : arrays, (..., m) and (..., m, d)
-    loss : array, (...)
-    evaluations : int
-        Count of gradients; of several networks that of the slowest.
-    converged : array, (...)
-        Whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the
-        objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared,
-        which happens where a line search fails.
+    loss : (...).  evaluations : Count of gradients; of several networks that of the slowest.  converged : (...),
+    Whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the objective
+    fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared, which happens
+    where a line search fails.
     """
 
     a: np.ndarray
@@ -271,30 +181,10 @@ class Descent:
 def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance=None, step=1.0):
     """Stage 3 at one λ: descend on both layers at once.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (m,) and (m, d)
-        Start; several starts along leading axes for "gradient".
-    ridge : float or pair of float
-        λ >= 0, or λ of the second layer and λ of the first.
-    method : str
-        "quasi-newton" (L-BFGS) or "gradient" (plain gradient descent with fixed `step`).
-    limit : int
-        Most iterations, >= 1.
-    tolerance : float, optional
-        Largest gradient entry at which a network stops, >= 0; default 1e-4 λ, or 1e-10 for λ = 0.
-    step : float
-        Step size of gradient descent, > 0.
-
-    Returns
-    -------
-    Descent
-
-    Raises
-    ------
-    ValueError
-        For an argument outside these ranges, or shapes that do not fit.
+    a, W : (m,) and (m, d), Start; several starts along leading axes for "gradient".  method : "quasi-newton" (L-BFGS)
+    or "gradient" (plain gradient descent with fixed `step`).  limit : Most iterations, >= 1.  tolerance : Largest
+    gradient entry at which a network stops, >= 0; default 1e-4 λ, or 1e-10 for λ = 0.  step : Step size of gradient
+    descent, > 0.
     """
     choice("method", method, METHODS)
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
@@ -396,27 +286,8 @@ class Training:
 def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
     """All three stages from a small random start of m neurons.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    m : int
-        Student neurons, at least as many as the teacher has, where that is known.
-    rng : numpy Generator
-    ridges : sequence of float
-        The λ of stage 3 one after the other, each descent starting where the one before ended; () for no stage 3.
-    fit_ridge : float
-        λ of stage 2, > 0.
-    **options
-        As for `descend`.
-
-    Returns
-    -------
-    Training
-
-    Raises
-    ------
-    ValueError
-        For fewer neurons than the teacher has: they cannot recover it.
+    m : Student neurons, at least as many as the teacher has, where that is known.  ridges : The λ of stage 3 one after
+    the other, each descent starting where the one before ended; () for no stage 3.  fit_ridge : λ of stage 2, > 0.
     """
     if system.teacher is not None:
         whole("m", m, system.teacher.r)
@@ -429,47 +300,13 @@ def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
 def anneal(system, a, W, ridges, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
-    Parameters
-    ----------
-    system : Population or Empirical
-    a, W : arrays, (..., m) and (..., m, d)
-    ridges : sequence of float
-        λ > 0, one after the other.
-    **options
-        As for `descend`.
+    ridges : λ > 0, one after the other.
     """
     descents = []
     for ridge in ridges:
         descents.append(descend(system, a, W, ridge, **options))
         a, W = descents[-1].a, descents[-1].W
     return descents
-
-
-def least_samples(succeeds, sizes):
-    """The smallest of some sizes at which succeeds(n) is true, by bisection.
-
-    Where success is not monotone in n, a size that succeeds directly above one that fails.
-
-    Parameters
-    ----------
-    succeeds : callable
-        n → bool.
-    sizes : sequence of int
-        Increasing.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        Where none succeeds.
-    """
-    place = bisect_left(sizes, True, key=lambda n: bool(succeeds(n)))
-    if place == len(sizes):
-        raise ValueError(f"sizes: no success up to n = {sizes[-1]}")
-    return int(sizes[place])
 
 
 def angles(W, teacher):
@@ -483,35 +320,13 @@ def angles(W, teacher):
 
 
 def weighted_angle(a, W, teacher):
-    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖: (...).
-
-    Parameters
-    ----------
-    a, W : arrays, (..., m) and (..., m, d)
-    teacher : Teacher
-    """
-    mass = masses(a, W)
+    """Mean of `angles` in degrees, each neuron counting by |a_i|‖w_i‖: (...)."""
+    mass = np.abs(a) * np.linalg.norm(W, axis=-1)
     return np.sum(mass * angles(W, teacher), axis=-1) / np.sum(mass, axis=-1)
 
 
-def masses(a, W):
-    """|a_i|‖w_i‖, (..., m). Weight decay on balanced layers is λ times their sum: it favours few neurons.
-
-    Parameters
-    ----------
-    a, W : arrays, (..., m) and (..., m, d)
-    """
-    return np.abs(a) * np.linalg.norm(W, axis=-1)
-
-
 def subspace_energy(W, teacher):
-    """Fraction of ‖W‖² inside the target subspace, in [0, 1].
-
-    Parameters
-    ----------
-    W : array, (..., m, d)
-    teacher : Teacher
-    """
+    """Fraction of ‖W‖² inside the target subspace, in [0, 1]."""
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
 
 
@@ -520,17 +335,7 @@ def covering(W, teacher, *, probes=20_000):
 
     Exact in two dimensions or fewer; in more, the largest over fixed random lines, a little too small.
 
-    Parameters
-    ----------
-    W : array, (m, d)
-    teacher : Teacher
-    probes : int
-        Number of those lines, >= 1.
-
-    Returns
-    -------
-    float
-        Degrees.
+    probes : Number of those lines, >= 1.
     """
     inside = polar(W @ teacher.basis.T)[1]
     dimension = inside.shape[1]

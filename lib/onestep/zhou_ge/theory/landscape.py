@@ -185,20 +185,9 @@ def gap_parts(teacher, minimiser, ridge, a, W):
     The cross term 2 E (f - f_λ)(f_λ - f⋆) is -λ Σ_i a_i‖w_i‖ η_λ(ŵ_i) + λ|μ_λ|, as η_λ is the sign of each neuron of
     the minimiser, whose penalty is λ|μ_λ|.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    minimiser : Minimiser
-        From `global_minimum(teacher, ridge)`.
-    ridge : float
-        λ > 0.
-    a, W : arrays, (..., m) and (..., m, d)
-        One network, or several along leading axes; balanced or not.
-
-    Returns
-    -------
-    tuple of three arrays, (...)
-        Distance to the minimiser, weight off its lines, imbalance.
+    minimiser : Minimiser, From `global_minimum(teacher, ridge)`.  a, W : (..., m) and (..., m, d), One network, or
+    several along leading axes; balanced or not.  Returns tuple of three arrays, (...), Distance to the minimiser,
+    weight off its lines, imbalance.
     """
     ridge = number("ridge", ridge, above=0)
     norms, units = polar(W)
@@ -211,14 +200,7 @@ def gap_parts(teacher, minimiser, ridge, a, W):
 def certificate_at(teacher, minimiser, ridge, W):
     """η_λ of `gap_parts` at the lines through the rows of W (..., n, d): (..., n). It tends to η as λ → 0.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    minimiser : Minimiser
-    ridge : float
-        λ > 0.
-    W : array, (..., m, d)
-        First layer.
+    minimiser : Minimiser.  W : (..., m, d), First layer.
     """
     lines = np.concatenate([minimiser.W, teacher.directions])
     return -2 / ridge * kernel(polar(W)[1], lines) @ np.append(minimiser.a, -teacher.weights)
@@ -229,21 +211,6 @@ def local_minimum_missing_neuron(teacher, ridge=0.0):
 
     It has one neuron fewer of that sign than the teacher, one serving two lines if that is cheaper than one missing,
     and more than it needs of the other. Descents from all such starts: a conjecture, for they may miss the lowest.
-
-    Parameters
-    ----------
-    teacher : Teacher
-    ridge : float
-        λ >= 0.
-
-    Returns
-    -------
-    Minimiser
-
-    Raises
-    ------
-    ValueError
-        For ridge < 0.
     """
     ridge = number("ridge", ridge, least=0)
     return min((_short(teacher, *start, ridge) for start in _without_one(teacher)), key=lambda end: end.objective)
@@ -303,15 +270,7 @@ def enough_signs(teacher, m):
 
     Under gradient flow a_i² - ‖w_i‖² decays to 0, so that no balanced neuron changes its sign.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    m : int
-        Student neurons, >= 1.
-
-    Returns
-    -------
-    float
+    m : Student neurons, >= 1.
     """
     positive = int(np.sum(teacher.weights > 0))
     negative = teacher.r - positive

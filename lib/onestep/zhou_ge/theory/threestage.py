@@ -30,15 +30,7 @@ def first_step(teacher, removed=BOTH):
     right up to a share of order 1/d² of itself, what lies along Σ_k a⋆_k w⋆_k up to one of order 1/d; otherwise the
     shares are right up to terms of order 1/d².
 
-    Parameters
-    ----------
-    teacher : Teacher
-    removed : tuple
-        As for `Population`.
-
-    Returns
-    -------
-    FirstStep
+    removed : As for `Population`.
     """
     a, d, k, V = teacher.weights, teacher.d, len(teacher.basis), teacher.directions
     mean = (0 not in removed) * a.sum() / (2 * np.pi)
@@ -65,22 +57,7 @@ def sampled_step(teacher, n, *, noise=0.0):
     The signal of a neuron is Hŵ, H = (1/2π) Σ a⋆ w⋆w⋆ᵀ, of mean square tr H²/d; each coordinate has noise of variance
     (E f⋆² + noise²)/4n, f⋆ preprocessed. So the subspace is seen from n ∝ d² on, and never if H = 0.
 
-    Parameters
-    ----------
-    teacher : Teacher
-    n : array, 1-D
-        Sample sizes, > 0.
-    noise : float
-        Standard deviation of the label noise, >= 0.
-
-    Returns
-    -------
-    array, (len(n),)
-
-    Raises
-    ------
-    ValueError
-        For n <= 0 or noise < 0.
+    n : array, 1-D, Sample sizes, > 0.  noise : Standard deviation of the label noise, >= 0.  Returns array, (len(n),).
     """
     n, noise = _sizes(n), number("noise", noise, least=0)
     signal = _moments(teacher)[1] / teacher.d
@@ -94,19 +71,6 @@ def quartic_step(teacher):
     The preprocessed teacher then begins at degree 4: with c_k = ŵᵀw⋆_k a neuron moves along Σ_k a⋆_k c_k³ w⋆_k/12π in
     the subspace, and along -Σ_k a⋆_k c_k⁴ ŵ/16π. With the next order of both, what lies outside is right up to a share
     of order 1/d² of itself.
-
-    Parameters
-    ----------
-    teacher : Teacher
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        For a teacher with H ≠ 0, or without a part of degree 4.
     """
     d, b, k = teacher.d, teacher.weights, len(teacher.basis)
     V = teacher.directions
@@ -120,37 +84,11 @@ def quartic_step(teacher):
     return float(inside / (inside + outside))
 
 
-def noisy_loss(teacher, n, noise):
-    """E(f - f⋆)² that label noise leaves near the teacher on n samples, λ → 0 and n → ∞: noise² (rd + d + 1)/n.
-
-    Least squares in as many parameters as r neurons, each the vector a_k w_k, and an affine term have.
-
-    Parameters
-    ----------
-    teacher, n, noise
-        As in `sampled_step`, with its errors; n may be a number too.
-    """
-    return number("noise", noise, least=0) ** 2 * (teacher.r * teacher.d + teacher.d + 1) / _sizes(n)
-
-
 def _sizes(n):
     n = np.asarray(n, float)
     if not np.all(n > 0):
         raise ValueError(f"n = {n.min():g}: must be > 0")
     return n
-
-
-def covering(m):
-    """Mean largest angle, degrees, between a line of the plane and the nearest of m independent random lines.
-
-    Half the largest of m spacings of a half turn: (180°/2m)(1 + 1/2 + ... + 1/m).
-
-    Parameters
-    ----------
-    m : int
-        Neurons, >= 1.
-    """
-    return float(90 / whole("m", m, 1) * np.sum(1 / np.arange(1, m + 1)))
 
 
 def second_stage_loss(teacher, m, ridge):
@@ -166,24 +104,9 @@ def second_stage_loss(teacher, m, ridge):
     As λ → 0 and m → ∞ the loss is of order m^{-3/(k - 1)} in a subspace of dimension k. The equivalent is that of
     Gaussian features: for these the loss exceeds (2) by a factor, 1.2 for k = 4, that does not depend on m.
 
-    Parameters
-    ----------
-    teacher : Teacher
-        Its lines span k >= 2 dimensions. Stage 1 makes uniform lines where Σ_k a⋆_k w⋆_k w⋆_kᵀ squares to a multiple
-        of the identity on the subspace, as for orthonormal directions and weights ±1.
-    m : int
-        Number of student neurons, >= 1.
-    ridge : float
-        λ of stage 2, > 0.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        For k = 1, m < 1 or ridge <= 0.
+    teacher : Its lines span k >= 2 dimensions. Stage 1 makes uniform lines where Σ_k a⋆_k w⋆_k w⋆_kᵀ squares to a
+    multiple of the identity on the subspace, as for orthonormal directions and weights ±1.  m : Number of student
+    neurons, >= 1.  ridge : λ of stage 2, > 0.
     """
     m, half, k = whole("m", m, 1), number("ridge", ridge, above=0) / 2, len(teacher.basis)
     if k < 2:
@@ -227,21 +150,6 @@ def minimum(teacher, ridge):
 
     Moving each a⋆_k w⋆_k by δ_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by λqᵀδ, q_k = sign(a⋆_k) w⋆_k. With
     G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
-
-    Parameters
-    ----------
-    teacher : Teacher
-    ridge : number or array
-        λ >= 0.
-
-    Returns
-    -------
-    Minimum
-
-    Raises
-    ------
-    ValueError
-        For a negative λ.
     """
     ridge, V = np.asarray(ridge, float), teacher.directions
     if not np.all(ridge >= 0):
@@ -274,10 +182,6 @@ def missing_loss(teacher):
     """The least loss of a student that holds all teacher directions but one, over the choice of that one.
 
     Schur complements of the teacher's kernel matrix H: a⋆_k²/(H⁻¹)_kk. For orthogonal directions a⋆_k²(1/4 - 1/2π).
-
-    Parameters
-    ----------
-    teacher : Teacher
     """
     H = kernel(teacher.directions, teacher.directions)
     return float(np.min(teacher.weights**2 / np.diag(linalg.inv(H))))

@@ -172,7 +172,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
 
 
 def _downwards(p, eta, step_noise):
-    """`Family` of p and `Solved` at steps eta (steps,), from the largest down, each from the solution at the one before."""
+    """`Family` of p and `Solved` at steps eta (steps,), from the largest down, each started at the one before."""
     family, last = resolved(p, eta.max(), step_noise)
     solved, top = [last] * eta.size, last
     for j in np.argsort(-eta, kind="stable"):

@@ -16,11 +16,14 @@ from .nodes import ISOTROPIC, Features, Solution
 
 
 class Pencil(NamedTuple):
-    """The ridge problem in the span of m_1's modes: T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24), is the upper
-    block of the inverse of a pencil linear in the samples, eq. (25), whose equivalent is G = (Q_0 + S)⁻¹, eq. (26).
+    """The ridge problem in the span of m_1's modes: T_J, eq. (24), is the upper block of the inverse of a pencil.
 
-    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  Q0_inverse, G : (m, m).  lower : (m, m),
-    from whose lower right block M²T is read.  Y_tilde : (Y, m, m) at the nodes of y.  means : (3, m, m) E y^k Ỹ; S first.
+    T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹; the pencil, eq. (25), is linear in the samples, and
+    G = (Q_0 + S)⁻¹, eq. (26), is its deterministic equivalent.
+
+    g : (Z,), weights of the samples.   gamma_inv : (R, R), Γ⁻¹ with Γ = rowsᵀ g rows.   Q0_inverse, G : (m, m).
+    lower : (m, m), from whose lower right block M²T is read.
+    Y_tilde : (Y, m, m), at the nodes of y.   means : (3, m, m), E y^k Ỹ; S is the first.
     """
 
     g: np.ndarray
@@ -75,7 +78,7 @@ def degree_blocks(f: Features, now: Solution, g, factors=1.0):
 
 
 def update(f: Features, state, omega):
-    """The fixed-point map: the packed (κ, q, S) that (20), (21), (26) give at the packed state; omega as in `pencil`."""
+    """The fixed-point map: packed (κ, q, S) from (20), (21), (26) at the packed state; omega as in `pencil`."""
     p, now = f.p, f.solution(state)
     at = pencil(f, now, omega)
     traces = linear_traces(f, at)
@@ -93,7 +96,8 @@ def update(f: Features, state, omega):
 class Directions(NamedTuple):
     """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂, eq. (32); matrices (Z, Z).
 
-    inverse : T_β̂β̂⁻¹.  R : [a][b], the resolvent between e_a and e_b with β̂ removed.  V : [a], the coupling of e_a to β̂.
+    inverse : T_β̂β̂⁻¹.   R : [a][b], the resolvent between e_a and e_b with β̂ removed.
+    V : [a], the coupling of e_a to β̂.
     generic : T_1, the factor of a direction that is independent of the first batch.
     """
 
@@ -136,7 +140,10 @@ def _pencil_forms(batch, at: Pencil):
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
-    """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.   share : π_i q_i."""
+    """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.
+
+    share : (U,), π_i q_i.
+    """
     c, h = f.linear.c, f.linear.rows * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
     total = weight.reshape(-1, f.units.readouts).sum(0)

@@ -23,7 +23,10 @@ ISOTROPIC = [0, 2, 3]  # degrees in which the first batch has no special directi
 
 @dataclass(frozen=True)
 class Modes:
-    """Leading modes of m_k, eq. (23): m_k(u, μ) = Σ_r c[u, r] rows[μ, r].  c : (…, U, R).  rows : (…, Z, R), orthonormal."""
+    """Leading modes of m_k, eq. (23): m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
+
+    c : (…, U, R).   rows : (…, Z, R), orthonormal columns.
+    """
 
     c: np.ndarray
     rows: np.ndarray

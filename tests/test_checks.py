@@ -45,7 +45,6 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
         (lambda: theory.spectra.weights(SMALL.replace(d=1), 2.0, step_noise="correlated"), "N = 30, d = 1: both"),
         (lambda: simulate.spectra.weights(SMALL.replace(d=1), 2.0, trials=2), "N = 30, d = 1: both must be at least 2"),
         (lambda: simulate.covariance.first_stair(SMALL, np.ones(20), []), r"steps = \[\]: must be one function"),
-        (lambda: simulate.baselines.kernel_ridge(SMALL, simulate.baselines.RBF(1.0), []), r"penalties = \[\]: must be"),
         (lambda: simulate.expansion.norms(SMALL, 1.0, [1], growth="yes"), "growth = .*yes.*: must be True or False"),
     ],
 )

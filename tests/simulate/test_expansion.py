@@ -63,12 +63,6 @@ def test_no_step_changes_nothing():
     assert np.all(simulate.expansion.norms(P, 0.0, [0, 1, inf], trials=1).values == 0)
 
 
-def test_a_list_of_orders_for_each_step():
-    both = simulate.expansion.norms(P, [1.0, 4.0], [1, 2, inf], trials=1).values
-    each = simulate.expansion.norms(P, [1.0, 4.0], [[1, inf], [2, inf]], trials=1).values
-    np.testing.assert_array_equal(each[0, 0], [both[0, 0, 0, [0, 2]], both[0, 0, 1, [1, 2]]])
-
-
 def test_gaussian_features_have_the_covariance_of_the_features():
     p = P.replace(d=300, N=4)
     now = simulate.draw(p, simulate.key(0))
@@ -222,23 +216,17 @@ def test_forms_with_gaussian_features_use_them_throughout():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: simulate.expansion.norms(P, [1.0, 2.0], [[1], [2], [3]]), "one list for all 2 steps"),
-        (lambda: simulate.expansion.norms(P, 1.0, []), "orders"),
-        (lambda: simulate.expansion.norms(P, 1.0, [-1]), "orders = -1"),
-        (lambda: simulate.expansion.norms(P, 1.0, [1], directions=("label",)), "directions = 'label'"),
+        (lambda: simulate.expansion.norms(P, 1.0, [-1]), "order = -1"),
+        (lambda: simulate.expansion.norms(P, 1.0, [1], directions=("label",)), "of = 'label'"),
         (lambda: simulate.expansion.norms(P, -1.0, [1]), "eta"),
         (lambda: simulate.expansion.norms(P.replace(n=10**7, N=10**6), 1.0, [1]), "not enough memory"),
-        (lambda: simulate.expansion.norms(P, 1.0, [2], growth=(False, True)), "one for each of 1 orders"),
-        (lambda: simulate.expansion.norms(P, 1.0, [2], rows=("real", "real")), "one for each of 1 orders"),
         (lambda: simulate.expansion.norms(P, 1.0, [2], rows="short"), "rows = 'short'"),
-        (lambda: simulate.expansion.norms(P, 1.0, [2, inf], growth=True), "must be finite"),
+        (lambda: simulate.expansion.norms(P, 1.0, [2, inf], growth=True), "False for the sum"),
         (lambda: simulate.expansion.sizes(P, 0.0, 1), "eta"),
         (lambda: simulate.expansion.sizes(P, 1.0, 0), "order = 0"),
         (lambda: simulate.expansion.sizes(P, 1.0, 1, rows="long"), "rows = 'long'"),
         (lambda: simulate.expansion.sizes(P.replace(n=10**7, N=10**6), 1.0, 1), "not enough memory"),
         (lambda: simulate.expansion.losses(P, [1.0], [Version()]), "eta"),
-        (lambda: simulate.expansion.losses(P, 1.0, []), "versions"),
-        (lambda: simulate.expansion.losses(P, 1.0, ["real"]), "versions"),
         (lambda: simulate.expansion.losses(P, 1.0, [Version()], redraws=0), "redraws = 0"),
         (lambda: simulate.expansion.losses(P.replace(n=10**7, N=10**6), 1.0, [Version()]), "not enough memory"),
         (lambda: Version("grown"), "base = 'grown'"),

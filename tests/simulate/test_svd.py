@@ -11,10 +11,10 @@ def matrix(n, N, seed=0):
 
 
 @pytest.mark.parametrize("shape", [(120, 50), (50, 120), (60, 60)])
-@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
-def test_norm_is_the_largest_singular_value(shape, scale):
+def test_norm_is_the_largest_singular_value(shape):
     A = matrix(*shape)
-    assert simulate.svd.operator_norm(scale * A) / scale == pytest.approx(np.linalg.norm(A, 2), rel=1e-6)
+    assert simulate.svd.operator_norm(A) == pytest.approx(np.linalg.norm(A, 2), rel=1e-6)
+    assert simulate.svd.operator_norm(0 * A) == 0
 
 
 @pytest.mark.parametrize("shape", [(150, 80), (80, 150)])

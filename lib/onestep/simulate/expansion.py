@@ -163,7 +163,7 @@ def norms(p: Problem, eta, orders, *, directions=("residual",), growth=False, ro
     grown = _row_growth(p, now, G)
     values = np.empty((len(directions), len(eta), count))
     for m, step in enumerate(eta):
-        for kind in np.unique(rows):
+        for kind in dict.fromkeys(rows.tolist()):
             change = p.student(now.X2 @ network.stepped(p, now, G, step, rows=kind).T)
             change -= F0
             for j in np.flatnonzero(rows == kind):

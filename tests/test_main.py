@@ -66,7 +66,10 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         (["--activation", "ramp"], "activation = 'ramp': unknown name; known are"),
         (["--activation", "tanh", "erf"], "--activation tanh erf: must be one name, or numbers"),
         (["--teacher", "no_such_module:f"], "--teacher no_such_module:f: ModuleNotFoundError: No module named"),
-        (["--teacher", "math:no_such_name"], "--teacher math:no_such_name: AttributeError: module 'math' has no attribute"),
+        (
+            ["--teacher", "math:no_such_name"],
+            "--teacher math:no_such_name: AttributeError: module 'math' has no attribute",
+        ),
         (["--activation", "math:tanh"], "np.tanh, not math.tanh"),
         (["--ridge", "0"], "ridge = 0.0: must be a finite number > 0"),
         (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),

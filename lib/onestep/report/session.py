@@ -39,9 +39,11 @@ def show(data):
 
 
 def check_name(name):
+    """ValueError for a name that is not two digits, an underscore and lower-case words."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"the name must be two digits, an underscore and lower-case words (14_gains), not {name!r}")
 
 
 def rounded(x, significant=6):
+    """x with so many significant digits; whole numbers stay as they are."""
     return x if isinstance(x, int) else float(f"{x:.{significant}g}")

@@ -17,7 +17,9 @@ from scipy import special
 class Estimate:
     """A measured number, or an array of them, with standard error and the degrees of freedom that it rests on.
 
-    value, se, dof : floats or arrays of one shape; se = 0 with dof = inf for a number without noise.
+    Parameters
+    ----------
+    value, se, dof : floats or arrays of one shape; se = 0 with dof = inf for a number without noise
 
     Sums, differences and multiples by numbers are those of independent estimates (Welch-Satterthwaite for dof): what
     shares draws is to be combined replicate by replicate, before the mean is taken.

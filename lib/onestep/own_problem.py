@@ -178,14 +178,17 @@ class Study:
 def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
     """Everything this library says about a problem at a handful of steps: a `Study`.
 
-    p : Problem with d >= 8 inputs and c_1 != 0; without own data, with a Gaussian readout and no `step_samples`.
-    eta : step sizes >= 0; None takes n^0.1, n^0.2, …, n^0.5. No step and the best one are added.
+    Parameters
+    ----------
+    p : Problem with d >= 8 inputs and c_1 != 0; without own data, with a Gaussian readout and no `step_samples`
+    eta : step sizes >= 0; None takes n^0.1, n^0.2, …, n^0.5. No step and the best one are added
     trials : replicates of the simulation, >= 2, or 0 for predictions alone, of up to 1e26 units; from 29 on control
-        variates lower the standard errors.
-    tell : called with a line of text when a long part begins, such as print.
+        variates lower the standard errors
+    seed, jobs : as in `simulate.repeat`
+    tell : called with a line of text when a long part begins, such as print
     data : own inputs, `simulate.data.Rows` or `Sampler` (see `simulate.data.prepared`), in place of Gaussian ones. Each
-        replicate splits rows anew into n for the step, n for the fit and `test_size` to test on.
-    test_size : rows to test on, with own data; None for those that are left, at most 1000.
+        replicate splits rows anew into n for the step, n for the fit and `test_size` to test on
+    test_size : rows to test on, with own data; None for those that are left, at most 1000
 
     The best step is looked for up to √n, then up to 3√n. At n = 1000 all takes ten to forty seconds of one core;
     the simulation's part grows like n³ with the sizes. ArithmeticError as `theory.losses`.

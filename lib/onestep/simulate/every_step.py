@@ -21,17 +21,28 @@ from .network import blocks, draw, features, gradient, ridge
 from .replicates import replicated
 
 
-def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None, **run):
+def losses(
+    p: Problem, eta, *, trials=20, seed=0, jobs=2, executor=None, test_size=None, redraws=1, data=None, degree=None
+):
     """Losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 
-    test_size : size of a fresh test sample, needed with own data; None for the exact population test error.
-    redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost.
-    data : own inputs, `data.Rows` or `data.Sampler`; the warning `data.BeyondTheory` says what theory does not cover.
-    degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x.
+    Parameters
+    ----------
+    p : Problem
+    eta : number or (steps,), step sizes >= 0
+    trials, seed, jobs, executor : as in `repeat`
+    test_size : size of a fresh test sample, needed with own data; None for the exact population test error
+    redraws : label noises ε of the second stage over which each replicate is averaged: less spread at little cost
+    data : own inputs, `data.Rows` or `data.Sampler`; the warning `data.BeyondTheory` says what theory does not cover
+    degree : highest Hermite degree of f̂ to report as `learned`, an exact average over x
 
-    train : (trials, *eta.shape), the penalty included.   test : (trials, *eta.shape), the label noise included.
-    learned : (trials, *eta.shape, degree + 1), coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂.
-    accuracy : (trials, *eta.shape), for own labels ±1 the share of test rows whose label's sign f̂ has.
+    Returns
+    -------
+    Result with
+    train : (trials, *eta.shape), the penalty included
+    test : (trials, *eta.shape), the label noise included
+    learned : (trials, *eta.shape, degree + 1), coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂
+    accuracy : (trials, *eta.shape), for own labels ±1 the share of test rows whose label's sign f̂ has
     """
     if test_size is None and data is not None:
         raise ValueError("test_size = None: exact averages are over Gaussian inputs; with own data give a number")
@@ -39,11 +50,12 @@ def losses(p: Problem, eta, *, test_size=None, redraws=1, data=None, degree=None
         raise ValueError(f"degree = {degree}: what was learned is an exact average, without a test_size")
     if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
-    return _sweep(p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree, **run)
+    run = {"trials": trials, "seed": seed, "jobs": jobs, "executor": executor}
+    return _losses(p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree, **run)
 
 
 @replicated()
-def _sweep(p, eta, *, test_size, redraws, data, degree, rng):
+def _losses(p, eta, *, test_size, redraws, data, degree, rng):
     eta, redraws = steps(eta), whole("redraws", redraws, 1)
     degree = None if degree is None else whole("degree", degree, 0)
     now = draw(p, rng, data=data, test_size=test_size)

@@ -38,9 +38,12 @@ class Draw:
 def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     """A fresh replicate: β⋆ uniform on the unit sphere, x ~ N(0, I_d), W0, a and the sample sizes as p says.
 
-    data : own inputs, `data.Rows` or `data.Sampler`.   test_size : rows of a third sample, if any.
-
-    Raises ValueError for data with another number of columns than p.d or with too few rows.
+    Parameters
+    ----------
+    p : Problem
+    rng : numpy Generator
+    data : own inputs, `data.Rows` or `data.Sampler`, with p.d columns and enough rows
+    test_size : rows of a third sample, if any
     """
     sizes = [as_problem(p).first_samples, p.n]
     sizes += [] if test_size is None else [whole("test_size", test_size, 1)]

@@ -100,12 +100,15 @@ def key(seed, *branch):
 def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
-    replicate : function of a random generator, to be pickled where the executor's workers are processes.
-    trials : replicates; number t draws from key(seed, t), so that results depend on nothing else.
-    jobs : replicates under way at once, each on one core of this machine; unused with an executor.
-    gib : memory in GiB that one replicate needs, for which ValueError is raised before anything is drawn.
+    Parameters
+    ----------
+    replicate : function of a random generator, to be pickled where the executor's workers are processes
+    trials : replicates; number t draws from key(seed, t), so that results depend on nothing else
+    seed : whole number >= 0, or a root and the branch of an experiment, as in (7, 1, p.n)
+    jobs : replicates under way at once, each on one core of this machine; unused with an executor
+    gib : memory in GiB that one replicate needs, for which ValueError is raised before anything is drawn
     executor : a concurrent.futures.Executor to run them: processes, MPI's, a cluster's. Without one, and with
-        $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster; ConnectionError when it is lost.
+        $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster; ConnectionError when it is lost
 
     Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
     finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls

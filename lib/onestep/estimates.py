@@ -151,22 +151,6 @@ def mean_crossing(x, samples, level) -> Estimate:
     return _jackknife(lambda curve: crossing(x, curve, level), samples)
 
 
-def crossings(x, excess):
-    """Numbers, one a trial, whose mean is the log of where the mean curve rises through zero: for control variates.
-
-    x : (2,), about where it does.   excess : (trials, 2), each trial's curve over its level there.
-
-    The curve is taken as straight in log x, also as far again beyond the two places, and the crossing as linear in the
-    trials' deviations from their mean.
-    """
-    (low, high), excess = np.log(_grid(x)), np.asarray(excess, float)
-    start, end = excess.mean(0)
-    if not (start < end and 2 * start - end <= 0 <= 2 * end - start):
-        raise ValueError(f"excess: its mean must rise through 0 near the two places, not from {start:g} to {end:g}")
-    share = -start / (end - start)
-    return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
-
-
 def minimum(x, y, *, degree=3):
     """Where a curve y (k,) is least: the minimum of the polynomial in log x of that degree < k that fits it best."""
     x = _grid(x)

@@ -65,6 +65,19 @@ def test_scatter_beyond_the_errors_widens_the_error():
     assert scattered > 10 * straight
 
 
+def test_an_estimate_keeps_the_chi2_of_its_fit():
+    sizes = [100, 200, 400, 800]
+    parts = [Estimate(np.array([1.0, 1.0 + off]), np.array([0.1, 0.1]), 20.0) for off in (0.0, 0.3, -0.3, 0.0)]
+    found = estimates.limit(sizes, parts)
+    flat, bent = (2 * found[k] - 1.0 for k in (0, 1))
+    design = np.column_stack([np.ones(4), 1 / np.array(sizes)])
+    chi2 = np.linalg.lstsq(design, np.array([0.0, 0.3, -0.3, 0.0]))[1][0] / 0.1**2
+    assert bent.chi2 == pytest.approx(chi2) and bent.spare == 2
+    assert flat.chi2 == pytest.approx(0, abs=1e-20) and bent.se == pytest.approx(flat.se * np.sqrt(chi2 / 2))
+    assert (flat + bent).chi2 == pytest.approx(chi2) and (flat + bent).spare == 4
+    assert estimates.mean(np.arange(5.0)).spare == 0
+
+
 def test_arithmetic_is_that_of_independent_estimates():
     one, two = Estimate(3.0, 0.3, 10.0), Estimate(1.0, 0.4, 20.0)
     found = 2 * one - two / 2 + 1

@@ -31,7 +31,6 @@ def calls(p):
         "best_ridge(p, 1 step)": lambda: theory.best_ridge(p, eta[25]),
         "spectra.weight_spike(p, η)": lambda: theory.spectra.weight_spike(p, eta[25]),
         "spectra.feature_spikes(p, η)": lambda: theory.spectra.feature_spikes(p, eta[25]),
-        "spectra.birth(p, 2)": lambda: theory.spectra.birth(p, 2),
         "directions.energy(g, d, n)": lambda: theory.directions.energy(target, 300, [90_000]),
         "threestage.minimum(teacher, λ)": lambda: zhou_ge.threestage.minimum(teacher, 3e-3),
         "landscape.global_minimum(teacher, λ)": lambda: zhou_ge.landscape.global_minimum(teacher, 3e-3),

@@ -65,6 +65,19 @@ def test_scatter_beyond_the_errors_widens_the_error():
     assert scattered > 10 * straight
 
 
+def test_an_estimate_keeps_the_chi2_of_its_fit():
+    sizes = [100, 200, 400, 800]
+    parts = [Estimate(np.array([1.0, 1.0 + off]), np.array([0.1, 0.1]), 20.0) for off in (0.0, 0.3, -0.3, 0.0)]
+    found = estimates.limit(sizes, parts)
+    flat, bent = (2 * found[k] - 1.0 for k in (0, 1))
+    design = np.column_stack([np.ones(4), 1 / np.array(sizes)])
+    chi2 = np.linalg.lstsq(design, np.array([0.0, 0.3, -0.3, 0.0]))[1][0] / 0.1**2
+    assert bent.chi2 == pytest.approx(chi2) and bent.spare == 2
+    assert flat.chi2 == pytest.approx(0, abs=1e-20) and bent.se == pytest.approx(flat.se * np.sqrt(chi2 / 2))
+    assert (flat + bent).chi2 == pytest.approx(chi2) and (flat + bent).spare == 4
+    assert estimates.mean(np.arange(5.0)).spare == 0
+
+
 def test_arithmetic_is_that_of_independent_estimates():
     one, two = Estimate(3.0, 0.3, 10.0), Estimate(1.0, 0.4, 20.0)
     found = 2 * one - two / 2 + 1
@@ -163,21 +176,6 @@ def test_exponent_of_replicates_covers_the_truth():
 def _noise(rng, count, x):
     """Logarithms of factors whose geometric mean is 1, with spread 3/√x."""
     return 3 / np.sqrt(x) * rng.standard_normal(count)
-
-
-def test_crossings_are_that_of_the_mean_curve_with_the_jackknifes_error():
-    rng = np.random.default_rng(6)
-    x = np.array([2.0, 3.0])
-    excess = np.array([-0.4, 0.7]) + 0.1 * rng.standard_normal((200, 2)) + 0.1 * rng.standard_normal((200, 1))
-    found = estimates.mean(estimates.crossings(x, excess))
-    expected = estimates.mean_crossing(x, excess, 0.0)
-    assert found.value == pytest.approx(expected.value, rel=1e-9)
-    assert found.se == pytest.approx(expected.se, rel=0.02)
-    beyond = estimates.crossings(x, excess - 0.9)  # a straight line goes on
-    assert np.exp(beyond.mean()) == pytest.approx(2 * 1.5 ** (1.3 / 1.1), rel=0.02)
-    for wrong in (-excess, excess - 2.0):
-        with pytest.raises(ValueError, match="rise through 0"):
-            estimates.crossings(x, wrong)
 
 
 def test_estimates_read_as_numbers_with_their_errors():

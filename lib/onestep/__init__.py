@@ -6,8 +6,8 @@ problem    one experiment, frozen; what every call takes
 hermite    functions of a Gaussian variable: activations and teachers
 multiindex  targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
-simulate/  what is measured; never imports theory/. Twins bear one name: theory.spectra predicts what simulate.spectra
-           measures. They meet in notebooks, in tests, and in study
+simulate/  what is measured; never imports theory/. Twins bear one name: theory.staircase predicts what
+           simulate.staircase measures. They meet in notebooks, in tests, and in study
 own_problem  `study`: both for a problem or inputs of your own: losses, spikes, best step and ridge
 __main__   the same from the command line
 zhou_ge/   the second source, with a theory/ and a simulate/ of its own; imported when it is asked for

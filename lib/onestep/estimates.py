@@ -6,7 +6,7 @@ input raises ValueError, and so does a curve without the crossing or the minimum
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from math import inf
 
 import numpy as np
@@ -20,6 +20,8 @@ class Estimate:
     Parameters
     ----------
     value, se, dof : floats or arrays of one shape; se = 0 with dof = inf for a number without noise
+    chi2, spare : χ² of the fit that it comes from, and the degrees of freedom of χ². Where χ² is the larger one, se has
+        been widened by √(χ²/spare), and verdicts say so
 
     Sums, differences and multiples by numbers are those of independent estimates (Welch-Satterthwaite for dof): what
     shares draws is to be combined replicate by replicate, before the mean is taken.
@@ -28,6 +30,8 @@ class Estimate:
     value: np.ndarray | float
     se: np.ndarray | float
     dof: np.ndarray | float = inf
+    chi2: np.ndarray | float = 0.0
+    spare: np.ndarray | int = 0
 
     def __str__(self):
         value, se = np.broadcast_arrays(self.value, self.se)
@@ -36,14 +40,15 @@ class Estimate:
 
     def __add__(self, other):
         if not isinstance(other, Estimate):
-            return Estimate(self.value + other, self.se, self.dof)
+            return replace(self, value=self.value + other)
         value = np.asarray(self.value + other.value)
         same = [np.broadcast_to(x, value.shape) for x in (self.se, other.se, self.dof, other.dof)]
         parts, dofs = np.array(same[:2]) ** 2, np.array(same[2:], float)
-        return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs))
+        fits = self.chi2 + other.chi2, self.spare + other.spare
+        return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs), *fits)
 
     def __mul__(self, factor):
-        return Estimate(self.value * factor, self.se * np.abs(factor), self.dof)
+        return replace(self, value=self.value * factor, se=self.se * np.abs(factor))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -60,8 +65,8 @@ class Estimate:
         return self * (1 / factor)
 
     def __getitem__(self, at):
-        se, dof = (np.broadcast_to(x, np.shape(self.value)) for x in (self.se, self.dof))
-        return Estimate(self.value[at], se[at], dof[at])
+        parts = (self.se, self.dof, self.chi2, self.spare)
+        return Estimate(self.value[at], *(np.broadcast_to(part, np.shape(self.value))[at] for part in parts))
 
     def reach(self, level):
         """Half the width of the two-sided Student interval that misses the truth with probability `level`."""
@@ -126,17 +131,18 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     design = np.column_stack([np.ones(len(sizes)), *((sizes / sizes[-1]) ** -p for p in powers)])
     shape, flat = values.shape[1:], [x.reshape(len(sizes), -1).T for x in (values, errors, dofs)]
     fits = [_weighted(design, *column) for column in zip(*flat, strict=True)]
-    return Estimate(*(np.array(column).reshape(shape)[()] for column in zip(*fits, strict=True)))
+    return Estimate(*(np.array(column).reshape(shape)[()] for column in zip(*map(astuple, fits), strict=True)))
 
 
 def _weighted(design, value, error, dof):
-    """The first coefficient of a least-squares fit weighted by 1/error, with its standard error and its dof."""
+    """The first coefficient of a least-squares fit weighted by 1/error, an `Estimate`."""
     weight = 1 / error
     inverse = np.linalg.pinv(design * weight[:, None]) * weight
     parts = (inverse[0] * error) ** 2
     spare = len(value) - design.shape[1]
-    misfit = np.sum(((value - design @ (inverse @ value)) * weight) ** 2) / spare if spare else 1.0
-    return inverse[0] @ value, np.sqrt(parts.sum() * max(misfit, 1.0)), _satterthwaite(parts, dof)
+    chi2 = np.sum(((value - design @ (inverse @ value)) * weight) ** 2) if spare else 0.0
+    se = np.sqrt(parts.sum() * max(1.0, chi2 / max(spare, 1)))
+    return Estimate(inverse[0] @ value, se, _satterthwaite(parts, dof), chi2, spare)
 
 
 def crossing(x, y, level):
@@ -151,22 +157,6 @@ def crossing(x, y, level):
 def mean_crossing(x, samples, level) -> Estimate:
     """Log of the `crossing` of the mean curve of samples (trials, k), with the jackknife's standard error."""
     return _jackknife(lambda curve: crossing(x, curve, level), samples)
-
-
-def crossings(x, excess):
-    """Numbers, one a trial, whose mean is the log of where the mean curve rises through zero: for control variates.
-
-    x : (2,), about where it does.   excess : (trials, 2), each trial's curve over its level there.
-
-    The curve is taken as straight in log x, also as far again beyond the two places, and the crossing as linear in the
-    trials' deviations from their mean.
-    """
-    (low, high), excess = np.log(_grid(x)), np.asarray(excess, float)
-    start, end = excess.mean(0)
-    if not (start < end and 2 * start - end <= 0 <= 2 * end - start):
-        raise ValueError(f"excess: its mean must rise through 0 near the two places, not from {start:g} to {end:g}")
-    share = -start / (end - start)
-    return low + (high - low) * (share - excess @ [1 - share, share] / (end - start))
 
 
 def minimum(x, y, *, degree=3):
@@ -208,7 +198,7 @@ def power_law(x, log_y) -> Estimate:
     value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
     if value.shape != x.shape or not np.all(error > 0):
         raise ValueError(f"log_y {value.shape}: must be estimates with positive errors on as many points as x")
-    return Estimate(*_weighted(np.vander(np.log(x), 2), value, error, dof))
+    return _weighted(np.vander(np.log(x), 2), value, error, dof)
 
 
 def exponent(x, samples) -> Estimate:
@@ -231,7 +221,7 @@ def end_ratio(x, samples) -> Estimate:
     """y at the last x over y at the first, by a power law through all: `exponent` as a ratio."""
     fit, span = exponent(x, samples), float(np.log(x[-1] / x[0]))
     ratio = float(np.exp(span * fit.value))
-    return Estimate(ratio, span * ratio * fit.se, fit.dof)
+    return replace(fit, value=ratio, se=span * ratio * fit.se)
 
 
 def _grid(x):

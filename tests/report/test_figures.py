@@ -40,43 +40,13 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
     assert b"Software" not in first["07_picture.png"]
 
 
-def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
-    drawn = []
-
-    def animate(frames=4):
-        fig, ax = plt.subplots(figsize=(2, 2), dpi=50)
-
-        def draw(k):
-            drawn.append(k)
-            ax.clear()
-            ax.plot([0, 1], [0, k])
-
-        report.animate(fig, draw, frames, "07_moving", "A line that turns.", x=1.0)
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    first = animate()
-    assert animate() == first
-    assert sorted(first) == ["07_moving.npz", "07_moving.png"]
-    assert drawn == [0, 1, 2, 3] * 2
-    with Image.open(folder / "07_moving.png") as picture:
-        assert picture.n_frames == 4
-        assert picture.info["loop"] == 0
-    with pytest.raises(ValueError, match="at least 2 frames"):
-        animate(frames=1)
-    plt.close("all")
-
-
 def test_notebooks_show_a_smaller_picture_than_is_stored(folder, monkeypatch):
     shown = []
     monkeypatch.setattr(report.session, "show", shown.append)
     fig, _ = plt.subplots(figsize=(2, 1), dpi=100)
     report.save(fig, "07_picture", "An empty frame.", x=1.0)
-    fig, ax = plt.subplots(figsize=(2, 1), dpi=100)
-    report.animate(fig, lambda k: ax.plot([0, 1], [0, k]), 3, "07_moving", "A line that turns.", x=1.0)
-    for data in shown:
-        with Image.open(BytesIO(b64decode(data["image/png"]))) as picture:
-            assert picture.size == (160, 80)
-    assert picture.n_frames == 3
+    with Image.open(BytesIO(b64decode(shown[0]["image/png"]))) as picture:
+        assert picture.size == (160, 80)
 
 
 def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatch):

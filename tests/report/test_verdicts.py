@@ -254,6 +254,13 @@ def test_a_row_carries_its_controls(verdicts, folder, capsys):
     assert rows[1]["quantity"] == "gain: doubled"
 
 
+def test_a_widened_error_is_disclosed(verdicts):
+    verdicts.agrees("wide", 1.0, Estimate(1.0, 0.1, 5.0, chi2=7.25, spare=2))
+    verdicts.agrees("narrow", 1.0, Estimate(1.0, 0.1, 5.0, chi2=1.5, spare=2))
+    wide, narrow = (row["tolerance"] for row in verdicts.rows)
+    assert wide == f"{narrow} (widened, χ² 7.2 on 2)"
+
+
 @pytest.mark.parametrize(
     ("check", "arguments", "wrong"),
     [

@@ -5,7 +5,7 @@ verdicts  rows of claim against measurement, in a table and a ledger
 session   the folder, the parameters and the names they share
 """
 
-from .figures import COLORS, animate, log_ticks, points, save, settings, style
+from .figures import COLORS, log_ticks, points, save, settings, style
 from .session import directory
 from .verdicts import (
     HEAD,

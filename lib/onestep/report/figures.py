@@ -12,7 +12,6 @@ from . import session
 # Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
 NOTEBOOK_DPI = 80  # of the pictures inside notebooks; the files have `savefig.dpi`
-_SECONDS = 6.0  # playing time of one round of an animation
 
 
 def style():
@@ -75,27 +74,6 @@ def save(fig, name, finding, **arrays):
     _write(fig, stem, finding, picture, _png(fig, dpi=NOTEBOOK_DPI), arrays)
 
 
-def animate(fig, draw, frames, name, finding, **arrays):
-    """`save` for an animation, an animated PNG: draw(k) draws frame k = 0, 1, ..., frames - 1 into fig.
-
-    A round takes six seconds and one more on the last frame. Browsers, and so notebooks and pages made of them, play it
-    as it stands; others show the first frame.
-    """
-    from PIL import Image
-
-    stem = _stem(name, finding, arrays)
-    if frames < 2:
-        raise ValueError(f"animate({name!r}) needs at least 2 frames, not {frames}")
-    pictures = []
-    for k in range(frames):
-        draw(k)
-        fig.canvas.draw()
-        pictures.append(Image.fromarray(np.asarray(fig.canvas.buffer_rgba())[..., :3]))
-    width, height = (round(side * NOTEBOOK_DPI / fig.dpi) for side in pictures[0].size)
-    smaller = [picture.resize((width, height), Image.Resampling.LANCZOS) for picture in pictures]
-    _write(fig, stem, finding, _animated(pictures), _animated(smaller), arrays)
-
-
 def points(ax, x, estimate, **style):
     """Draw an Estimate, a list of them, or the mean of samples (trials, k), with error bars; black dots if unstyled."""
     parts = _parts(estimate)
@@ -145,18 +123,6 @@ def _stem(name, finding, arrays):
 def _png(fig, **options):
     file = BytesIO()
     fig.savefig(file, format="png", metadata={"Software": None}, **options)
-    return file.getvalue()
-
-
-def _animated(pictures):
-    """An animated PNG: one palette for all pictures, a quarter of the size; a second's rest on the last."""
-    from PIL import Image
-
-    palette = pictures[len(pictures) // 2].quantize(255)
-    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
-    durations = [1000 * _SECONDS / len(pictures)] * (len(pictures) - 1) + [1000]
-    file = BytesIO()
-    pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:], duration=durations, loop=0)
     return file.getvalue()
 
 

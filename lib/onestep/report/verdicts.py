@@ -136,6 +136,8 @@ class Verdicts:
         else:
             passed = off <= (reach if sign == "=" else -reach)
         terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
+        if found.chi2 > found.spare:
+            terms[-1] += f" (widened, χ² {digits(found.chi2, 2)} on {found.spare})"
         terms += [digits(allowance, 2)] if allowance else []
         row = {
             "claimed": ("" if sign == "=" else f"{sign} ") + digits(claimed),
@@ -295,4 +297,4 @@ def _estimate(quantity, measured):
     dof = np.asarray(measured.dof).item()
     if se < 0 or not dof > 0:
         raise ValueError(f"{quantity}: se and dof must be ≥ 0 and > 0, not {se} and {dof}")
-    return Estimate(value, se, dof)
+    return Estimate(value, se, dof, float(measured.chi2), int(measured.spare))

@@ -6,7 +6,6 @@ staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
 second_step      the first layer after two steps: outliers, directions, losses
 expansion        F against F_ℓ and against Gaussian features
-spectra          singular values and vectors of W and F
 baselines        kernel ridge regression
 directions       giant steps on targets with several directions
 network          one replicate by hand: draw, gradient, features, ridge
@@ -34,7 +33,6 @@ from . import (
     network,
     random_features,
     second_step,
-    spectra,
     staircase,
     svd,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import aslinearoperator, svds
 
-NORM = 1e-3  # ARPACK's tolerance for what `expansion` and `spectra` measure: the error found is far smaller
+NORM = 1e-3  # ARPACK's tolerance for what `expansion` measures: the error found is far smaller
 
 
 def deflated(A, left, right):

@@ -1,4 +1,4 @@
-"""What is predicted; `simulate` has a module of the same name that measures it, where nothing else is said.
+"""What is predicted; most modules have one of the same name in `simulate` that measures it.
 
 random_features  the network before the step as d → ∞: effective ridge, traces m1 and m2, losses
 staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
@@ -7,8 +7,7 @@ fixed_point      its equations, module by module (theory alone, as quadrature)
 second_step      outliers and directions after a second step, on the same batch or a fresh one
 quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
-spectra          bulks and spikes of W and F
-bulks            the bulks' laws: edge, density, largest value (theory alone)
+spectra          bulks and spikes of W and F (theory alone: notebooks measure them)
 covariance       untrained network and first stair of any preconditioner, for Gaussian inputs of any covariance
 baselines        levels of linear regression and kernels
 directions       what one giant step learns of several directions
@@ -16,7 +15,6 @@ directions       what one giant step learns of several directions
 
 from . import (
     baselines,
-    bulks,
     covariance,
     directions,
     every_step,

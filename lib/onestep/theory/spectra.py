@@ -1,12 +1,13 @@
 """Bulks and outliers of the singular values of W and of F after one gradient step.
 
-W without its spike and F without its spikes have independent rows, so that one theorem serves both bulks (`bulks`):
-with t the eigenvalues of the rows' covariances, the squared singular values x outside are reached through w > max t by
+W without its spike and F without its spikes have independent rows, so that one theorem serves both bulks (Marchenko &
+Pastur 1967, Silverstein & Choi 1995). With t the eigenvalues of the rows' covariances, H their law, a squared singular
+value x outside the bulk is a function of w > max t,
 
-    x(w) = w (1 + δ(w)),   δ(w) = γ ∫ t/(w - t) dH(t).
+    x(w) = w (1 + δ(w)),   δ(w) = γ ∫ t/(w - t) dH(t),
 
-The bulk enters a finite-rank spike through w alone (Benaych-Georges & Nadakuditi 2012): it leaves where its equation
-strength(w) = 1, decreasing in w, has its root beyond the bulk's end.
+which is convex, and the bulk ends at its minimum. A finite-rank spike sees the bulk through w alone (Benaych-Georges &
+Nadakuditi 2012): it is outside where strength(w) = 1, decreasing in w, has its root beyond that minimum.
 
     W:  t = r_i², the growth of row i by the part of the gradient that is not rank one;       γ = N/d.
     F:  t = eigenvalues of Σ = c_1² W0W0ᵀ + c_{>1}² I,  x = s²/n;  w = -ν, the effective ridge of `theory`;  γ = N/n.
@@ -18,30 +19,63 @@ that have nothing along a, so that the step's spike θ a β̂ᵀ, θ = ηc_1√D
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import exp, log, sqrt
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from ..checks import choice, number, steps, whole
+from ..checks import choice, steps, whole
 from ..hermite import monomials
 from ..problem import Problem, as_problem
-from .bulks import Law, SampledRows
 from .quadrature import gauss_hermite
 from .staircase import require_spikes
 
-SPIKE_NOISE = ("isotropic", "absent")  # what the spikes are known for
-_NODES = 48  # Gauss-Hermite nodes for the kernel E σ(g + s z u), entire in s z u: rounding for s <= 1 …
-_FURTHEST = 1.5  # … and a relative 1e-5 up to this s
+SPIKE_NOISE = (
+    "isotropic",
+    "absent",
+)  # the part of the gradient that is not rank one: rows grow by it, or it is left out
+_MOST = 8  # spikes looked for
+_NODES = 48  # Gauss-Hermite nodes of the kernel E σ(g + s z u), entire in s z u: exact to rounding for s <= 1
+
+
+@dataclass(frozen=True)
+class Law:
+    """Where a bulk of singular values ends, and what a spike outside sees of it.
+
+    delta : w -> (δ(w), δ'(w)).   top : max t.
+    """
+
+    delta: Callable
+    top: float
+
+    def at(self, w):
+        """(x, x'(w)) at w > top."""
+        delta, slope = self.delta(w)
+        return w * (1 + delta), 1 + delta + w * slope
+
+    @cached_property
+    def turn(self):
+        """The w at which the bulk ends."""
+        low, high = self.top * (1 + 1e-12), 2 * self.top
+        while self.at(high)[1] <= 0:
+            high *= 2
+        return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
+
+    @property
+    def edge(self):
+        """Largest singular value of the bulk as its size grows."""
+        return sqrt(self.at(self.turn)[0])
 
 
 @dataclass(frozen=True)
 class WeightSpike:
     """The spike of W at each step size; every field has the shape of eta, NaN where no spike is out of the bulk.
 
-    value : singular value.  left, right : squared cosines of its singular vectors with a and with β.
+    value : singular value.   left, right : squared cosines of its singular vectors with a and with β.
     """
 
     value: np.ndarray | float
@@ -53,98 +87,39 @@ class WeightSpike:
 class FeatureSpikes:
     """Spikes of F at M step sizes, largest first, NaN where spike j is not out of the bulk.
 
-    value : (M, count) singular values divided by √n.
-    overlap : (M, count, count + 1) squared cosine of left singular vector j with the k-th of the monomials (X̃β)^{∘k},
-        k = 1, …, count, and last the constant, made orthonormal in this order under N(0, 1).
+    value : (M, count), singular values divided by √n.
+    overlap : (M, count, count + 1), squared cosine of left singular vector j with the k-th of the monomials
+        (X̃β)^{∘k}, k = 1, …, count, and last the constant, made orthonormal in this order under N(0, 1).
     """
 
     value: np.ndarray
     overlap: np.ndarray
 
 
-def weights(p: Problem, eta=0.0, *, step_noise="isotropic") -> Law | SampledRows:
-    """Law of the singular values of W = W0 + ηG (N, d) without its spike. Both first layers have the same limit.
+def weights(p: Problem, eta=0.0) -> Law:
+    """`Law` of the singular values of W = W0 + ηG without its spike; a Gaussian W0 and one on the sphere have the same.
 
-    The part of row i of the gradient that is not rank one, a_i Xᵀ((y - f_0) ∘ (σ'(Xw_i) - c_1))/n, is taken as
-
-    "isotropic" : independent isotropic noise, so that ‖w_i‖² grows to r_i² = 1 + η²a_i² `p.row_growth`;
-    "correlated" : 2c_2 a_i M w_i, what is linear in w_i, and noise of the covariance that one sample gives it (see
-        `units`): a wider bulk of the same mean square. This law has an end and a largest value, but no density
-        here; the singular value that M may have along β⋆ (when c⋆2 != 0) is not part of the bulk;
-    "absent" : nothing: the Marchenko-Pastur law.
-
-    √N a_i and y stand at the quantiles of their distributions.
-
-    step_noise : "isotropic", "correlated" or "absent".
+    The part of row i of the gradient that is not rank one is taken as independent isotropic noise, by which ‖w_i‖²
+    grows to r_i² = 1 + η²a_i² `p.row_growth`.
     """
     if min(as_problem(p).N, p.d) < 2:
         raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
-    eta = float(steps(eta))
-    if choice("step_noise", step_noise, (*SPIKE_NOISE, "correlated")) == "correlated":
-        return _sampled(p, eta, 1.0)
-    return _atoms(p, _rows(p, eta, step_noise)[1])
+    return _law_of_weights(p, _rows(p, float(steps(eta)))[1])
 
 
-def gradient_gap(p: Problem, step_noise="isotropic"):
-    """‖G - c_1 a βᵀ‖/‖G‖, which falls like √(log N/n): mean of the largest value of the rest's bulk over |c_1|√D.
+def weight_spike(p: Problem, eta) -> WeightSpike:
+    """Place and overlaps of the spike η c_1 a βᵀ in W, of strength θ² - 2θρ_0 (θ² if the initial output is negligible).
 
-    The rest has rows of length |a_i| √(φ E(y - f_0)² Var σ').
-
-    step_noise : "isotropic" or "correlated", as in `weights`.
+    Where rows do not grow, the spike leaves at strength ψ^{-1/2}, to s² = (1 + strength)(1/ψ + strength)/strength.
     """
-    require_spikes(p, 1)
-    if choice("step_noise", step_noise, ("isotropic", "correlated")) == "correlated":
-        rest = _sampled(p, 1.0, 0.0)
-    else:
-        rest = _atoms(p, _rows(p, 1.0, step_noise)[1] - 1)
-    return rest.largest / (abs(p.student.linear) * sqrt(p.D))
-
-
-def _atoms(p, t):
-    def delta(w):
-        gap = np.asarray(w)[..., None] - t
-        return (t / gap).mean(-1) / p.psi, -(t / gap**2).mean(-1) / p.psi
-
-    return Law(delta, t.max(), p.d, min(1.0, 1 / p.psi))
-
-
-def _sampled(p, eta, start):
-    """The law of start·W0 + ηG without its spike, the step's noise correlated."""
-    c1, c2 = p.student.coefficients(2)[1:]
-    move = eta * _quantiles(p.N) / sqrt(p.N)
-    other = p.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
-    mix = np.array([np.full(p.N, start), start * 4 * c2 * move, (2 * c2 * move) ** 2, other * move**2])
-    return SampledRows(mix, _residuals(p), p.phi, p.d)
-
-
-def _residuals(p):
-    """y - f_0 at n equally likely quantiles, of the exact mean square."""
-    as_problem(p, standard=True)
-    spread = sqrt(p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0))
-    noise = spread * ndtri((np.arange(256) + 0.5) / 256) if spread else np.zeros(1)
-    z = ndtri((np.arange(65536 // noise.size) + 0.5) / (65536 // noise.size))
-    y = np.quantile(p.target(z)[:, None] + noise, (np.arange(p.n) + 0.5) / p.n)
-    return y * sqrt((p.target.second_moment + spread**2) / np.mean(y**2))
-
-
-def weight_spike(p: Problem, eta, *, step_noise="isotropic") -> WeightSpike:
-    """Location and overlaps of the spike η c_1 a βᵀ in W.
-
-    Negligible initial output: strength θ = η|c_1|√D. With the full one the strength is θ² - 2θρ_0 in place of θ²: no
-    spike at all below η = 2/D. Without the growth of the rows the spike leaves at θ⁴ = N/d = 1/ψ, to
-    s² = (1 + θ²)(1/ψ + θ²)/θ².
-
-    step_noise : "isotropic" or "absent", as in `weights`.
-    """
-    choice("step_noise", step_noise, SPIKE_NOISE)
     eta = steps(eta)
-    out = np.array([_weight_spike(p, step, step_noise) for step in np.atleast_1d(eta)])
+    out = np.array([_weight_spike(p, step) for step in np.atleast_1d(eta)])
     return WeightSpike(*(column.reshape(eta.shape)[()] for column in out.T))
 
 
-def _weight_spike(p, eta, step_noise):
-    law, (u, t) = weights(p, eta, step_noise=step_noise), _rows(p, eta, step_noise)
-    theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _rho_0(p)
+def _weight_spike(p, eta):
+    (u, t), rho0 = _rows(p, eta), _rho_0(p)
+    theta, law = eta * abs(p.student.linear) * sqrt(p.D), _law_of_weights(p, t)
     strength = theta**2 - 2 * theta * rho0
 
     def resolvent(w):
@@ -158,11 +133,24 @@ def _weight_spike(p, eta, step_noise):
     return np.array([sqrt(x), w * alpha**2 * slope / (x * fall), alpha * (1 + rho0**2 * alpha) * slope / (w * fall)])
 
 
-def weight_threshold(p: Problem):
-    """Step size at which the spike leaves the bulk of W, at leading order: θ² - 2θρ_0 = ψ^{-1/2}."""
-    require_spikes(p, 1)
-    rho0 = _rho_0(p)
-    return (rho0 + sqrt(rho0**2 + p.psi**-0.5)) / (abs(p.student.linear) * sqrt(p.D))
+def _law_of_weights(p, t):
+    def delta(w):
+        gap = w - t
+        return (t / gap).mean() / p.psi, -(t / gap**2).mean() / p.psi
+
+    return Law(delta, t.max())
+
+
+def _rows(p, eta):
+    """√N a_i at N equally likely quantiles of N(0, 1), of mean square 1, and r_i²; both (N,)."""
+    u = ndtri((np.arange(p.N) + 0.5) / p.N)
+    u /= sqrt(np.mean(u**2))
+    return u, 1 + u**2 * _growth(p, eta)
+
+
+def _growth(p, eta):
+    """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
+    return eta**2 / p.N * as_problem(p, standard=True).row_growth
 
 
 def _rho_0(p):
@@ -170,26 +158,8 @@ def _rho_0(p):
     return abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
 
 
-def _rows(p, eta, step_noise):
-    """√N a_i at the quantiles of N(0, 1), and r_i²; both (N,)."""
-    u = _quantiles(p.N)
-    return u, 1 + u**2 * _growth(p, eta, step_noise)
-
-
-def _quantiles(N):
-    """N equally likely quantiles of N(0, 1), scaled to mean square 1."""
-    u = ndtri((np.arange(N) + 0.5) / N)
-    return u / sqrt(np.mean(u**2))
-
-
-def _growth(p, eta, step_noise):
-    """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
-    as_problem(p, standard=True)
-    return eta**2 / p.N * p.row_growth if choice("step_noise", step_noise, SPIKE_NOISE) == "isotropic" else 0.0
-
-
 def features(p: Problem, eta=0.0) -> Law:
-    """Law of the singular values of F/√n (n, N) without its spikes.
+    """`Law` of the singular values of F/√n (n, N) without its spikes.
 
     F0 ≃ c_1X̃W0ᵀ + c_{>1}Z. After a step, given z = X̃β/√D and u = √N a, unit and sample share the coefficient
     μ1(z, u) = E gσ(r g + s z u) instead of c_1, and c_{>1}² becomes Var σ(r g + s z u) - μ1²; both enter by their mean
@@ -198,7 +168,7 @@ def features(p: Problem, eta=0.0) -> Law:
     return _Kernel(p, float(steps(eta))).law
 
 
-def _feature_law(p, s, tail):
+def _law_of_features(p, s, tail):
     gamma = p.phi / p.psi
 
     def delta(w):
@@ -206,24 +176,23 @@ def _feature_law(p, s, tail):
         gap = w - share
         return gamma * share / gap, gamma * (slope * w - share) / gap**2
 
-    return Law(delta, tail + s * (1 + p.psi**-0.5) ** 2, p.n, min(1.0, gamma))
+    return Law(delta, tail + s * (1 + p.psi**-0.5) ** 2)
 
 
 def _explained(psi, s, tail, w):
-    """tail + sT and its w-derivative; T as in `theory.traces` at ν = -w, real beyond the bulk or complex."""
-    B = tail - np.asarray(w, complex)
-    root = np.sqrt(B + s * (1 + psi**-0.5) ** 2) * np.sqrt(B + s * (1 - psi**-0.5) ** 2)
+    """tail + sT and its derivative at w, beyond the bulk; T as in `theory.traces` at ν = -w."""
+    B = tail - w
+    root = -sqrt((B + s * (1 + psi**-0.5) ** 2) * (B + s * (1 - psi**-0.5) ** 2))
     T = 2 * B / (B + s / psi - s + root)
-    share, slope = tail + s * T, s * (T - 1) / root
-    return (share, slope) if np.iscomplexobj(w) else (share.real, slope.real)
+    return tail + s * T, s * (T - 1) / root
 
 
 def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> FeatureSpikes:
     """Spikes of F/√n at a finite step: singular values and overlaps of the left vectors with the monomials.
 
-    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² = 1 + u²·growth as in
-    `weights`; at r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth is of
-    the order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
+    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² as in `weights`; at
+    r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth r² - 1 is of the
+    order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
     N σ_j²/w = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 V^{1/2} between L²(u) and L²(z), T acting on
     the linear function of z alone and V = 1 + δ/γ. A Gaussian first layer adds the rank-one mean 1δᵀ of the even
     features.
@@ -231,8 +200,7 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
     have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
 
-    count : Spikes looked for, 1 <= count <= 8.  step_noise : "absent" leaves the growth of the rows out (r = 1), as the
-    theorem does.
+    count : spikes looked for, from 1 to 8.   step_noise : "absent" takes r = 1, as the theorem's F_ℓ does.
     """
     eta, count = np.atleast_1d(steps(eta)), _count(count)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
@@ -257,44 +225,19 @@ def visible_from(p: Problem, eta):
     return (np.array(edges) * (1 + 2 * float(p.n) ** (-2 / 3))).reshape(eta.shape)[()]
 
 
-def visible(p: Problem, eta, count=8):
+def visible(p: Problem, eta, count=_MOST):
     """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
 
     At most min(n, N), and mostly fewer than the `thresholds` say for n → ∞: at n in the thousands every spike emerges
     later than its own. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's
     bulk is wider beyond.
 
-    count : Spikes looked for, 1 <= count <= 8.
+    count : spikes looked for, from 1 to 8.
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
-    count = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
-    return np.minimum(count, min(p.n, p.N))[()]
-
-
-def birth(p: Problem, order: int, *, height=1.0):
-    """Step size at which spike `order` of F leaves the bulk, at this n: η/√n → 0 like n^{-1/(2·order)}.
-
-    order : Spike, from 1 to 8.  height : >= 1, the step at which the spike stands at height times the bulk's edge.
-    """
-    order, height = _count(order, "order"), number("height", height, least=1)
-    require_spikes(p, 1)
-    if p.student.coefficients(order)[order] == 0:
-        raise ValueError(f"order = {order}: c_{order} = 0, so that no step bears spike {order}")
-    unit = sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
-
-    def excess(log_s):
-        kernel = _Kernel(p, exp(log_s) * unit)
-        w = kernel.law.beyond(height)
-        return log(max(kernel.strengths(w)[order - 1], 1e-300))
-
-    low, high = -0.5 * log(p.N), log(_FURTHEST)
-    if not excess(low) < 0 < excess(high):
-        raise ValueError(
-            f"order = {order}: spike {order} does not come to {height:g} times the edge "
-            f"between η = 1/(c_1√D) and {_FURTHEST:g}√N/(c_1√D)"
-        )
-    return exp(brentq(excess, low, high, xtol=1e-9)) * unit
+    seen = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
+    return np.minimum(seen, min(p.n, p.N, _MOST))[()]
 
 
 class _Kernel:
@@ -307,16 +250,17 @@ class _Kernel:
 
     def __init__(self, p, eta, step_noise="isotropic"):
         require_spikes(p, 1)
+        grows = choice("step_noise", step_noise, SPIKE_NOISE) == "isotropic"
         z, mass = gauss_hermite(_NODES)
         theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _rho_0(p)
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
-        r = np.sqrt(1 + z**2 * _growth(p, eta, step_noise))
+        r = np.sqrt(1 + z**2 * _growth(p, eta) * grows)
         half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
         mean, linear, square = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
-        self.law = _feature_law(p, self.s, self.tail)
+        self.law = _law_of_features(p, self.s, self.tail)
         self.z, self.root = z, np.sqrt(mass)
         self.table = mean * np.outer(self.root, self.root)
         if p.first_layer == "gaussian":
@@ -378,7 +322,7 @@ def _leaves(strength, law):
     return exp(brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))
 
 
-def _count(count, argument="count"):
-    if whole(argument, count, 1) > 8:
-        raise ValueError(f"{argument} = {count}: must be a whole number from 1 to 8")
+def _count(count):
+    if whole("count", count, 1) > _MOST:
+        raise ValueError(f"count = {count}: must be a whole number from 1 to {_MOST}")
     return int(count)

@@ -1,4 +1,4 @@
-"""Records of runs too long to repeat: figures/large.json and seeds.json, each shown as a page, with the date of each.
+"""Records of runs too long to repeat, each with its date: figures/large.json and seeds.json, and pages that show them.
 
 large    what `make figures PRESET=large` found
 seeds    what fails under other roots, and how far headline rows lie from what is claimed in the mean over `ROOTS`
@@ -35,9 +35,13 @@ def keep_large(found):
     """Keep what large runs found.   found : as in `tables.conclude`."""
     kept = {}
     for task, book, _, known in (each for each in found if each[1]):
-        rows = {"rows": len(book["rows"]), "failing": [describe(row) for row in book["rows"] if not row["passed"]]}
-        rows["verdicts"] = [row for row in book["rows"] if row["headline"]]
-        kept[task.name] = {"date": date.today().isoformat(), "minutes": round(known["seconds"] / 60, 1)} | rows
+        kept[task.name] = {
+            "date": date.today().isoformat(),
+            "minutes": round(known["seconds"] / 60, 1),
+            "rows": len(book["rows"]),
+            "failing": [describe(row) for row in book["rows"] if not row["passed"]],
+            "verdicts": [row for row in book["rows"] if row["headline"]],
+        }
     keep("large", kept, large_page)
 
 
@@ -70,8 +74,8 @@ def seeds(found, roots):
         runs = [(task.in_force["seed"], book, message) for task, book, message, _ in found if task.name == name]
         failed = {str(root): " ".join(message.split()) for root, _, message in runs if message}
         books = [book for _, book, _ in runs if book]
-        kept[name] = {"date": date.today().isoformat(), "roots": len(roots), "failed": failed}
-        kept[name]["headlines"] = pooled(books) if len(books) == len(roots) > 1 else []
+        pool = pooled(books) if len(books) == len(roots) > 1 else []
+        kept[name] = {"date": date.today().isoformat(), "roots": len(roots), "failed": failed, "headlines": pool}
     print(seeds_page(kept))
     if tuple(roots) == ROOTS:
         keep("seeds", kept, seeds_page)
@@ -98,13 +102,11 @@ def pooled(books):
 
 def seeds_page(kept):
     """`figures/seeds.md`."""
-    runs = []
+    runs, body = [], []
     for name, r in kept.items():
         failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
         runs.append([name, r["date"], str(r["roots"]), str(len(r["failed"])), failed])
-    body = [
-        [name, row["quantity"], row["off"], row["resolution"]] for name, r in kept.items() for row in r["headlines"]
-    ]
+        body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
     return f"""# Other seeds
 
 What notebooks do at their default sizes under other roots than their own, each as it stood on the date given. The \

@@ -73,7 +73,7 @@ def run(options):
 
     if options.seeds:
         return records.seeds(found, options.seeds)
-    status = tables.conclude(found, *outputs(tasks[0].label))
+    status = tables.conclude(found, outputs(tasks[0].label))
     if labels == ["large"]:
         records.keep_large(found)
     if labels in (["large"], ["default"]):

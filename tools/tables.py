@@ -13,6 +13,7 @@
 import json
 import re
 import sys
+import tomllib
 
 import numpy as np
 
@@ -20,27 +21,36 @@ import records
 from onestep.report import HEAD, cells, folded, label, markdown_table, plain_table, resolution
 from run_notebook import ROOT, write
 
+FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
 NUMBER = re.compile(r"<!-- (\w+) -->(-?[\d.]+\d)")
 FIGURE = re.compile(r"!\[[^\]]*\](\((?:\.\./)?figures/(\w+)\.png\))")
 BLOCK = re.compile(r"(?s)(<!-- (rows|erratum) ([^>]+?):begin -->\n).*?(<!-- end -->)")
+PART = re.compile(r"(?s)(<!-- (results|glance):begin -->\n).*?(<!-- \2:end -->)")
 
 
-def conclude(found, notebooks, figures):
+def ledgers(folder):
+    """All ledgers of a folder, in the order of the notebooks."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("[0-9][0-9]_*.json"))]
+
+
+def conclude(found, folders):
     """Print the verdicts of runs, what is wrong and where results lie; returns the exit status.
 
     found : [(task, ledger or None, what is wrong, what is known of its run)].
     """
-    books = [book for _, book, _, _ in found if book]
-    lines = [(book["notebook"][:2], *line) for book in books for line in cells(book["rows"])]
+    lines = [(book["notebook"][:2], *line) for _, book, *_ in found if book for line in cells(book["rows"])]
     print(plain_table([("notebook", *HEAD), *lines]))
     wrong = {task.name: message for task, _, message, _ in found if message}
     for name, message in wrong.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     state = f"{len(wrong)} of {len(found)} notebooks FAILED" if wrong else "as they should be"
+    verdicts = [line[-1] for line in lines]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     cost = sum(known.get("cpu", 0) for *_, known in found)
-    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in (notebooks, figures))
-    print(f"\n{len(lines)} verdicts, {state}; {cost:.0f} CPU s of notebooks; results are in {places}")
+    print(f"\n{len(lines)} rows ({counts}): {state}")
+    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in folders)
+    print(f"{cost:.0f} CPU s of notebooks; results are in {places}")
     return int(bool(wrong))
 
 
@@ -52,55 +62,35 @@ def update():
 
 def pages():
     """{path: its text, as the ledgers and records make it}."""
-    books, large, seeds = ledgers(ROOT / "figures"), records.read("large"), records.read("seeds")
-    made = {ROOT / "figures/README.md": all_verdicts(books, large)}
+    books, large = ledgers(ROOT / "figures"), records.read("large")
+    parts = {"results": results_table(books), "glance": glance(books, large)}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for part, content in (("results", results_table(books)), ("glance", glance(books, large, seeds))):
-        block = re.compile(rf"(?s)(<!-- {part}:begin -->).*?(<!-- {part}:end -->)")
-        readme = block.sub(lambda match, content=content: f"{match[1]}\n\n{content}\n\n{match[2]}", readme)
-    made[ROOT / "README.md"] = readme
+    made = {ROOT / "README.md": PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", readme)}
+    made[ROOT / "figures/README.md"] = all_verdicts(books, large)
     for page in sorted((ROOT / "docs").glob("*.md")):
         made[page] = quoted(page.read_text(encoding="utf-8"), books)
     return made
 
 
-def ledgers(folder):
-    """All ledgers of a folder, in the order of the notebooks."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("[0-9][0-9]_*.json"))]
-
-
 def results_table(books):
-    """For each claim the headline row that came closest to failing, with its first control."""
-    head = ["claim, source, notebooks", "row closest to failing", "predicted", "measured ± s.e.", "resolution"]
-    body = []
-    for about in by_claim(books):
-        row, book = max(((row, book) for book in about for row in measured(book)), key=lambda pair: strain(pair[0]))
+    """For each claim the rows that are marked as its front, or else the headline row that came closest to failing."""
+    claims, body, marked = {}, [], False
+    for book in books:  # those that share the first label of a claim stand together
+        claims.setdefault(re.findall(r"\b[BC]\d+\b", book["claim"])[0], []).append(book)
+    for about in claims.values():
+        rows = [(row, book) for book in about for row in book["rows"] if row["headline"]]
+        fronts = [pair for pair in rows if pair[0].get("front")]
+        marked |= bool(fronts)
         links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
-        quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
-        found = [row["claimed"], row["measured"], resolution(row), control_of(row, book)]
-        body.append([f"{about[0]['claim']}{source} {links}", quantity, *found])
-    return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table([*head, "rejected control"], body))  # bars are no words
-
-
-def by_claim(books):
-    """Ledgers that share a claim's label, in lists."""
-    groups = []
-    for book in books:
-        labels = set(re.findall(r"\b[BC]\d+\b", book["claim"])) or {book["claim"]}
-        shared = next((group for group in groups if group[0] & labels), None)
-        if not shared:
-            groups.append(shared := (set(), []))
-        shared[0].update(labels)
-        shared[1].append(book)
-    return [about for _, about in groups]
-
-
-def measured(book):
-    """Headline rows of a ledger that have a control, or its first three measurements where none is marked."""
-    rows = [row for row in book["rows"] if row["kind"] in ("agreement", "bound")]
-    rows = [row for row in rows if row["headline"]] or rows[:3]
-    return [row for row in rows if control_of(row, book)] or rows
+        for row, book in fronts or [max(rows, key=lambda pair: strain(pair[0]))]:
+            quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
+            control = next(each["name"] for each in book["rows"] if each.get("of") == row["quantity"])
+            found = [row["claimed"], row["measured"], resolution(row), control]
+            body.append([f"{about[0]['claim']}{source} {links}", quantity, *found])
+    head = ["claim, source, notebooks", "quantity" if marked else "row closest to failing", "predicted"]
+    table = markdown_table([*head, "measured ± s.e.", "resolution", "rejected control"], body)
+    return re.sub(r"(?<!\\)( ?)\|( ?)", "|", table)  # bars are no words
 
 
 def strain(row):
@@ -110,43 +100,66 @@ def strain(row):
     return abs(row["values"]["measured"] - row["values"]["claimed"]) / row["values"]["tolerance"]
 
 
-def control_of(row, book):
-    """The name of the first control of a row."""
-    start = f"{row['quantity']}: "
-    controls = [other["quantity"] for other in book["rows"] if other["control"]]
-    return next((name.removeprefix(start) for name in controls if name.startswith(start)), "")
+def standing(books):
+    """(what other seeds say of the headline rows, [notebook, quantity, off, why] of those off significantly)."""
+    rows = {(book["notebook"], row["quantity"]): row for book in books for row in book["rows"] if row["headline"]}
+    path, far, significant = ROOT / "notebooks/reasons.toml", [], []
+    reasons = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name, record in records.read("seeds").items():
+        for row in (
+            row for row in record["headlines"] if (name, row["quantity"]) in rows
+        ):  # those that are still there
+            off, se = map(float, row["off"].split(" ± "))
+            far.append(abs(off))
+            why = [reason for words, reason in reasons.get(name, {}).items() if words in row["quantity"]]
+            if abs(off) > FAR * se:
+                significant.append([name, row["quantity"], f"{off:+.2g} ± {se:.2g} %", (why or ["open"])[0]])
+    sharp = [100 * row["resolution"] for row in rows.values()]
+    return (
+        f"Over {len(records.ROOTS)} other seeds the mean of a headline row lies {np.median(far or [np.nan]):.2g} % "
+        f"from what is claimed (median of {len(far)} rows; {max(far, default=np.nan):.2g} % at worst), in per cent of the "
+        f"effect that the row is about. The tolerance of one run is {np.median(sharp):.1f} % (median), "
+        f"{max(sharp):.1f} % at most. {len(significant)} means are off by more than {FAR} standard errors"
+    ), significant
 
 
-def glance(books, large, seeds):
-    """How many claims have which status, how many rows there are, how small an error they would notice, what fails."""
+def glance(books, large):
+    """How far off the claims are, how many have which status, how many rows there are, what fails."""
     claims = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
     status = [s.split(" for ")[0].split(";")[0] for s in re.findall(r"(?m)^\| [BC]\d+ \|.*\| ([^|]+) \|$", claims)]
     kinds = ("verified after correction", "verified", "not reproduced", "partly verified")
     counted = ", ".join(f"{status.count(kind)} {kind}" for kind in kinds if kind in status)
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
-    sharp = [100 * row["resolution"] for row in rows if row["headline"] and not row["control"]]
+    statement, significant = standing(books)
+    off = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb) {value.split()[0]} %" for name, _, value, _ in significant)
     wrong = {name: len(found["failing"]) for name, found in sorted(large.items()) if found["failing"]}
     places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in wrong)
+    seeds = records.read("seeds").values()
     return f"""\
+- {statement}, [which and why](figures/README.md): {off}.
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.
-- Headline rows would notice an error of {np.median(sharp):.1f} % (median), {max(sharp):.1f} % at most.
 - Runs under [other seeds](figures/seeds.md) in which a row fails: \
-{sum(len(found["failed"]) for found in seeds.values())} of {sum(found["roots"] for found in seeds.values())}.
+{sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}.
 - At larger sizes, in {len(large)} notebooks, {sum(wrong.values())} of \
 {sum(found["rows"] for found in large.values())} fail{f", in {places}: [what and why](docs/large.md)" * bool(wrong)}."""
 
 
 def all_verdicts(books, large):
-    """`figures/README.md`: every row, a table for each notebook."""
-    text = """# All verdicts
+    """`figures/README.md`: how far off the claims are, and every row, a table for each notebook."""
+    statement, significant = standing(books)
+    text = f"""# All verdicts
 
-*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie \
-from it: standard errors, an allowance for what is not noise, or both. *Resolution* is the smallest relative \
-error that the row detects. A *control* is the claim made false on purpose, with the wrong value or \
-measurement; the row must reject it.
+{statement}:
+
+{markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], significant)}
+
+*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie from it: \
+standard errors, an allowance for what is not noise, or both. *Resolution* is the tolerance over the effect: an error \
+of this size is noticed every other time, one twice as large nearly always. A *control* is the claim made false on \
+purpose, with the wrong value or measurement; the row must reject it.
 """
     for book in books:
         table = markdown_table(*folded(book["rows"]))

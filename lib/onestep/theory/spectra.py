@@ -268,8 +268,8 @@ def visible(p: Problem, eta, count=8):
     """
     eta = steps(eta)
     values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
-    count = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
-    return np.minimum(count, min(p.n, p.N))[()]
+    found = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
+    return np.minimum(found, min(p.n, p.N, count))[()]  # n and N may be beyond 64 bits
 
 
 def birth(p: Problem, order: int, *, height=1.0):

@@ -76,7 +76,7 @@ def results_table(books):
     """For each claim the rows that are marked as its front, or else the headline row that came closest to failing."""
     claims, body, marked = {}, [], False
     for book in books:  # those that share the first label of a claim stand together
-        claims.setdefault(re.findall(r"\b[BC]\d+\b", book["claim"])[0], []).append(book)
+        claims.setdefault((re.findall(r"\b[BC]\d+\b", book["claim"]) or [book["claim"]])[0], []).append(book)
     for about in claims.values():
         rows = [(row, book) for book in about for row in book["rows"] if row["headline"]]
         fronts = [pair for pair in rows if pair[0].get("front")]

@@ -4,17 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from base64 import b64decode
-from io import BytesIO
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from PIL import Image
 
 from onestep import report
-from onestep.estimates import Estimate, mean
+from onestep.estimates import Estimate
 
 
 @pytest.fixture(autouse=True)
@@ -38,45 +35,6 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
         assert save() == first
     assert sorted(first) == ["07_picture.npz", "07_picture.png"]
     assert b"Software" not in first["07_picture.png"]
-
-
-def test_animations_are_the_same_bytes_each_time_and_play(folder, capsys):
-    drawn = []
-
-    def animate(frames=4):
-        fig, ax = plt.subplots(figsize=(2, 2), dpi=50)
-
-        def draw(k):
-            drawn.append(k)
-            ax.clear()
-            ax.plot([0, 1], [0, k])
-
-        report.animate(fig, draw, frames, "07_moving", "A line that turns.", x=1.0)
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-    first = animate()
-    assert animate() == first
-    assert sorted(first) == ["07_moving.npz", "07_moving.png"]
-    assert drawn == [0, 1, 2, 3] * 2
-    with Image.open(folder / "07_moving.png") as picture:
-        assert picture.n_frames == 4
-        assert picture.info["loop"] == 0
-    with pytest.raises(ValueError, match="at least 2 frames"):
-        animate(frames=1)
-    plt.close("all")
-
-
-def test_notebooks_show_a_smaller_picture_than_is_stored(folder, monkeypatch):
-    shown = []
-    monkeypatch.setattr(report.session, "show", shown.append)
-    fig, _ = plt.subplots(figsize=(2, 1), dpi=100)
-    report.save(fig, "07_picture", "An empty frame.", x=1.0)
-    fig, ax = plt.subplots(figsize=(2, 1), dpi=100)
-    report.animate(fig, lambda k: ax.plot([0, 1], [0, k]), 3, "07_moving", "A line that turns.", x=1.0)
-    for data in shown:
-        with Image.open(BytesIO(b64decode(data["image/png"]))) as picture:
-            assert picture.size == (160, 80)
-    assert picture.n_frames == 3
 
 
 def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatch):
@@ -117,31 +75,6 @@ def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone/notebooks")
     assert report.directory() == tmp_path / "clone/build/figures"
-
-
-def test_points_are_means_with_their_standard_errors():
-    fig, ax = plt.subplots()
-    samples = np.array([[1.0, 5.0], [3.0, 9.0]])
-    report.points(ax, [10, 20], samples, label="it")
-    report.points(ax, [10, 20], mean(samples), color="C1", fmt="s")
-    for container in ax.containers:
-        np.testing.assert_allclose(container.lines[0].get_ydata(), [2.0, 7.0])
-        heights = [np.ptp(segment[:, 1]) / 2 for segment in container.lines[2][0].get_segments()]
-        np.testing.assert_allclose(heights, [1.0, 2.0])
-    assert [container.lines[0].get_color() for container in ax.containers] == ["black", "C1"]
-    plt.close(fig)
-
-
-def test_log_ticks_are_plain_numbers_and_no_others():
-    fig, ax = plt.subplots()
-    ax.plot([1, 100], [1, 2])
-    report.log_ticks(ax, x=[1, 10, 100])
-    fig.canvas.draw()
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "10", "100"]
-    assert ax.get_xscale() == "log"
-    assert ax.get_yscale() == "linear"
-    assert len(ax.xaxis.get_ticklocs(minor=True)) == 0
-    plt.close(fig)
 
 
 def test_figures_and_tables_need_no_notebook(tmp_path):

@@ -34,10 +34,6 @@ def passed(verdicts):
     return [row["passed"] for row in verdicts.rows]
 
 
-def test_the_level_shares_one_false_alarm_in_a_hundred_runs():
-    assert LEVEL * report.ROWS == pytest.approx(0.01)
-
-
 @pytest.mark.parametrize("dof", [3.0, 20.0, np.inf])
 def test_agreement_reaches_as_far_as_students_t(verdicts, dof):
     t = stats.t.isf(LEVEL / 2, dof)
@@ -66,12 +62,6 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch, verdicts):
         verdicts.agrees(f"row {k}", 3.0, 3.0 + rng.standard_normal(6))
     share = 1 - np.mean(passed(verdicts))
     assert abs(share - 0.02) < 4 * np.sqrt(0.02 * 0.98 / 4000)
-
-
-def test_samples_give_mean_and_standard_error(verdicts):
-    verdicts.agrees("it", 3.0, [1.0, 2.0, 3.0, 6.0])
-    assert verdicts.rows[0]["measured"] == "3.000 ± 1.1"
-    assert verdicts.rows[0]["values"]["dof"] == 3
 
 
 def test_noise_counts_against_bounds(verdicts):
@@ -105,13 +95,6 @@ def test_a_true_claim_is_no_control(verdicts, check):
     assert verdicts.rows[-1]["verdict"] == "HOLDS, BUT MUST NOT"
 
 
-def test_a_control_lies_beyond_the_allowance_too(verdicts):
-    controls = [("within the allowance", 1.05), ("beyond it", 1.11)]
-    verdicts.agrees("row", 1.0, Estimate(1.0, 1e-6), allowance=0.1, control=controls)
-    assert passed(verdicts) == [True, False, True]
-    assert verdicts.rows[1]["quantity"] == "row: within the allowance"
-
-
 def test_success_is_a_binomial_bound(verdicts):
     lower = stats.beta.ppf(LEVEL, 60, 1)
     verdicts.succeeds("all of sixty", lower - 1e-9, [True] * 60)
@@ -139,12 +122,9 @@ def test_formula_against_formula_is_consistent_and_no_headline(verdicts):
         (Estimate(1.0, -1.0), "se and dof must be"),
         (Estimate(1.0, float("inf")), "se must be one finite number"),
         (Estimate(1.0, 0.1, 0.0), "se and dof must be"),
-        (Estimate(np.ones(2), np.ones(2)), "value must be one finite number"),
         ([1.0], "at least two finite numbers"),
-        ([1.0, float("nan")], "at least two finite numbers"),
         ([[1.0, 2.0]], "one dimension"),
         (1.0, "one dimension or an Estimate"),
-        ("1.0", "one dimension or an Estimate"),
     ],
 )
 def test_bad_measurements_are_refused(verdicts, measured, message):
@@ -194,6 +174,36 @@ def test_ledger_is_written_and_the_table_shown(verdicts, folder, monkeypatch, ca
     assert book["rows"][0]["resolution"] == pytest.approx(0.02 * stats.t.isf(LEVEL / 2, 60), rel=0.05)
 
 
+def test_at_quick_sizes_what_noise_hides_is_not_judged_and_what_is_refuted_fails(verdicts, monkeypatch):
+    monkeypatch.setenv("ONESTEP_PRESET", "quick")
+    monkeypatch.setenv("ONESTEP_LEDGER_ONLY", "1")
+    noisy, sharp = Estimate(1.0, 0.3, 50.0), Estimate(1.0, 0.01, 50.0)
+    verdicts.agrees("too noisy for its control", 1.0, noisy, control=("larger", 1.1))
+    verdicts.agrees("one control is rejected", 1.0, sharp, control=[("larger", 1.1), ("hardly larger", 1.001)])
+    verdicts.agrees("wrong", 2.0, sharp, control=("larger", 3.0))
+    verdicts.at_most("neither shown nor refuted", 0.9, noisy, control=("larger", 5.0 + noisy))
+    verdicts.at_least("refuted", 2.0, sharp)
+    verdicts.succeeds("too few", 0.8, [True] * 6)
+    verdicts.succeeds("hardly any", 0.8, [False] * 60)
+    verdicts.conclude()
+    open_, refuted = "not judged at quick", "FAILS"
+    assert [row["verdict"] for row in verdicts.rows if not row["control"]] == [
+        *(open_, "holds", refuted, open_, refuted, open_, refuted)
+    ]
+    assert [row["verdict"] for row in verdicts.rows if row["control"]][:3] == [open_, "control rejected", open_]
+    assert passed(verdicts).count(False) == 3
+    monkeypatch.delenv("ONESTEP_PRESET")
+    verdicts.agrees("elsewhere", 1.0, noisy, control=("larger", 1.1))
+    assert verdicts.rows[-1]["verdict"] == "HOLDS, BUT MUST NOT"
+
+
+def test_a_front_row_is_a_headline(verdicts):
+    verdicts.agrees("gain", 1.0, Estimate(1.0, 0.1), front=True, control=("broken", 9.0))
+    verdicts.at_most("loss", 2.0, Estimate(1.0, 0.1), headline=True)
+    marks = [(row["headline"], row.get("front")) for row in verdicts.rows]
+    assert marks == [(True, True), (False, None), (True, None)]
+
+
 def test_failing_rows_are_named_with_their_gap(verdicts, folder, monkeypatch):
     verdicts.agrees("gain", 1.0, Estimate(1.5, 0.1), control=("broken", 1.6))
     with pytest.raises(AssertionError, match=r"gain: .* off by 0\.50 where 0\.4\d is allowed: FAILS; .*MUST NOT"):
@@ -229,13 +239,6 @@ def test_tables_take_texts_numbers_and_estimates(capsys):
     text = capsys.readouterr().out
     assert "| gain | 10 | 2.000 ± 1.0 |" in text
     assert "gain  10  2.000 ± 1.0" in text
-
-
-def test_what_is_exactly_as_claimed_holds(verdicts):
-    verdicts.agrees("the same", 1.0, Estimate(1.0, 0.0))
-    verdicts.at_most("at the bound", 1.0, Estimate(1.0, 0.0))
-    verdicts.at_least("at the other bound", 1.0, Estimate(1.0, 0.0))
-    assert passed(verdicts) == [True, True, True]
 
 
 def test_a_row_carries_its_controls(verdicts, folder, capsys):

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from onestep import Problem, checks, simulate, theory

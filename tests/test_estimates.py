@@ -30,20 +30,6 @@ def test_mean_minimum_and_its_error_cover_the_truth():
     assert 0.9 < np.std(z) < 1.3  # t with 9 degrees of freedom: 1.13
 
 
-def test_power_law_recovers_exponents_and_covers_them():
-    d = np.array([8, 16, 32, 64])
-    found = estimates.power_law(d, Estimate(1.5 * np.log(d) + 2, np.full(4, 0.1)))
-    assert found.value == pytest.approx(1.5)
-    assert found.se == pytest.approx(0.1 / np.sqrt(np.sum((np.log(d) - np.log(d).mean()) ** 2)))
-    rng = key(1)
-    z = []
-    for _ in range(300):
-        found = estimates.power_law(d, Estimate(np.log(d) + 0.1 * rng.standard_normal(4), np.full(4, 0.1)))
-        z.append((found.value - 1) / found.se)
-    assert abs(np.mean(z)) < 0.2
-    assert np.std(z) < 1.1
-
-
 def test_arithmetic_is_that_of_independent_estimates():
     one, two = Estimate(3.0, 0.3, 10.0), Estimate(1.0, 0.4, 20.0)
     found = 2 * one - two / 2 + 1

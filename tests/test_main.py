@@ -3,35 +3,11 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, theory
+from onestep import theory
 from onestep.__main__ import main
 from onestep.simulate.data import BeyondTheory
 
 SMALL = ["--n", "120", "--d", "40", "--hidden", "60", "--ridge", "0.1", "--eta", "1", "4"]
-
-
-def test_it_hands_every_option_to_study_and_prints_what_that_says(capsys, tmp_path, monkeypatch):
-    called = []
-
-    class Found:
-        def __str__(self):
-            return "what was found"
-
-        def save(self, folder):
-            called.append(folder)
-
-    def stub(p, eta, *, trials, seed, jobs, tell, data):
-        called.extend([p, eta, trials, seed, jobs])
-        return Found()
-
-    monkeypatch.setattr("onestep.__main__.study", stub)
-    words = ["--activation", "tanh", "--teacher", "0", "1", "-0.5", "--noise", "0.3", "--first-layer", "gaussian"]
-    words += ["--initial-output", "full", "--trials", "4", "--seed", "3", "--jobs", "1"]
-    assert main([*SMALL, *words, "--save", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out == "what was found\n"
-    p = Problem(120, 40, 60, 0.1, "tanh", (0.0, 1.0, -0.5), 0.3, "gaussian", "full")
-    assert called == [p, [1.0, 4.0], 4, 3, 1, str(tmp_path / "out")]
-    assert (tmp_path / "out").is_dir()
 
 
 def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, interrupt, last, outputs, plan, presets
+from run_notebook import ROOT, UserError, done, interrupt, outputs, plan, presets
 
 MOST = 6  # differences named for one notebook
 
@@ -100,8 +100,7 @@ def execute(tasks, options):
     """Run tasks, the longest first and so many at a time; {key: what `run_notebook` says of it}."""
     from tqdm import tqdm
 
-    usual = presets().get("seconds", {})
-    cost = {task.key: last(task.label, task.name).get("cpu") or usual.get(task.name, 20) for task in tasks}
+    cost = {task.key: presets().get("seconds", {}).get(task.name, 20) for task in tasks}
     tasks = sorted(tasks, key=lambda task: -cost[task.key])
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     bar = tqdm(total=sum(cost.values()), bar_format=line, smoothing=0, leave=False, disable=None)

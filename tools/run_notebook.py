@@ -27,31 +27,27 @@ class UserError(Exception):
 
 
 def plan(label, name, *settings):
-    """The run of a notebook: its label, name, values (other than its own), in_force (all), cells (of code), key, keep.
+    """The run of a notebook: its label, name, values (other than its own), in_force (all), cells (of code) and key.
 
     label : "default" for the committed set; quick, large, seeds/101 and custom for results in build/<label>.
-    settings : name=value in the notation of TOML, for custom.
-    key is the digest of all that decides the results; keep is the same without the notebook's text. Raises UserError.
+    settings : name=value in the notation of TOML, for custom.   key : digest of all that decides the results.
     """
     path, own = ROOT / f"notebooks/{name}.ipynb", {}
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        texts = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("tags", [])] for cell in cells]
-        for line in (line for _, text, tags in texts if "parameters" in tags for line in ast.parse(text).body):
+        code = [["".join(c["source"]), c["metadata"].get("tags", [])] for c in cells if c["cell_type"] == "code"]
+        for line in (line for text, tags in code if "parameters" in tags for line in ast.parse(text).body):
             own[(line.target if isinstance(line, ast.AnnAssign) else line.targets[0]).id] = ast.literal_eval(line.value)
-    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        raise UserError(f"{path} is no notebook, or its parameters are no literals: {error!r}") from error
-    try:
         values = presets().get(label, {}).get(name, {}) | tomllib.loads("\n".join(settings))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{' '.join(settings)}: must be name=value, a text in quotes: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
+        raise UserError(f"{path} is no notebook, or its parameters are no literals: {error!r}") from error
     values |= {"seed": int(label.partition("/")[2])} if label.startswith("seeds/") else {}
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own)}")
-    code = [part for part in texts if part[0] == "code"]
-    key, keep = (digest(json.dumps([part, values]).encode(), library().encode()) for part in (texts, code))
-    known = {"label": label, "name": name, "values": values, "in_force": own | values}
-    return SimpleNamespace(**known, cells=len(code), key=key, keep=keep)
+    key = digest(json.dumps([code, values]).encode(), library().encode())
+    return SimpleNamespace(label=label, name=name, values=values, in_force=own | values, cells=len(code), key=key)
 
 
 @cache
@@ -83,42 +79,41 @@ def results(label, name):
     return digest(*(path.name.encode() + path.read_bytes() for path in files if path.exists()))
 
 
-def last(label, name):
-    """What is known of the last run that ended well: key, results, cpu and seconds; {} if nothing is."""
-    path = ROOT / f"build/{label}/{name}.done"
-    return json.loads(path.read_text()) if path.exists() else {}
-
-
 def done(task):
-    """`last` if its results are there and are the task's, else {}."""
-    found = last(task.label, task.name)
-    return found if found.get("key") == task.key and found["results"] == results(task.label, task.name) else {}
+    """What is known of the task's run (key, results, CPU seconds, seconds) if what it made is still there, else {}."""
+    path = ROOT / f"build/{task.label}/{task.name}.done"
+    found = json.loads(path.read_text()) if path.exists() else {"key": None}
+    return found if found["key"] == task.key and found["results"] == results(task.label, task.name) else {}
 
 
 def main(task):
-    """Execute a notebook and put its results into place; {"message"} or {"differences", "cost"}."""
-    began, label, name = time.monotonic(), task.label, task.name
-    path, stamp = ROOT / f"notebooks/{name}.ipynb", ROOT / f"build/{label}/{name}.done"
-    before = path.read_bytes()
+    """Execute a notebook and put its results into place; where they differ from what was there, and what it cost.
+
+    Raises UserError, with the earlier results as they were, where the run failed.
+    """
+    began, path = time.monotonic(), ROOT / f"notebooks/{task.name}.ipynb"
+    before, stamp = path.read_bytes(), ROOT / f"build/{task.label}/{task.name}.done"
     stamp.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=stamp.parent, prefix=".") as staging:
-        book, message = execute(path, task, Path(staging))
-        message = message or forbidden(Path(staging, f"{name}.json"), label)
-        if label == "default" and path.read_bytes() != before:
-            message = message or "it was changed while it ran: run it again"
-        if message:
-            return {"message": message}
+        book, ledger = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
+        if not ledger.exists():
+            raise UserError("it wrote no ledger: a notebook ends with Verdicts.conclude()")
+        rows = [row for row in json.loads(ledger.read_text(encoding="utf-8"))["rows"] if not row["passed"]]
+        if rows and task.label == "default":  # the committed set holds no failing verdict; elsewhere the run is kept
+            failing = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in rows]
+            raise UserError("\n  ".join(["these verdicts fail:", *failing]))
+        if path.read_bytes() != before and task.label == "default":
+            raise UserError("it was changed while it ran: run it again")
         deaf()  # results are put into place as a whole
         differences = install(task, book, Path(staging))
     used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
-    cpu, gib = used.ru_utime + used.ru_stime, used.ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
-    known = {"key": task.key, "results": results(label, name), "cpu": cpu, "seconds": seconds}
-    write(stamp, json.dumps(known).encode())
-    return {"differences": differences, "cost": f"{seconds:.0f} s, {cpu:.0f} CPU s, {gib:.1f} GiB"}
+    known = {"key": task.key, "results": results(task.label, task.name), "seconds": seconds}
+    write(stamp, json.dumps(known | {"cpu": used.ru_utime + used.ru_stime}).encode())
+    return {"differences": differences, "cost": f"{seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} CPU s"}
 
 
 def execute(path, task, staging):
-    """(the executed notebook without what differs between equal runs, "") or (None, what went wrong)."""
+    """The executed notebook without what differs between equal runs; UserError says what went wrong."""
     import logging
 
     from nbclient.exceptions import DeadKernelError
@@ -136,7 +131,7 @@ def execute(path, task, staging):
         "ONESTEP_PARAMETERS": json.dumps(task.in_force),
     }
     if task.label == "large":  # hours of replicates: a run that is killed goes on where it was
-        os.environ |= {"ONESTEP_KEEP": str(ROOT / "build/replicates"), "ONESTEP_KEEP_KEY": task.keep}
+        os.environ |= {"ONESTEP_KEEP": str(ROOT / "build/replicates"), "ONESTEP_KEEP_KEY": task.key}
     options = {
         "kernel_name": "python3",
         "language": "python",
@@ -152,10 +147,10 @@ def execute(path, task, staging):
             book = execute_notebook(path, None, task.values, config=Config({"KernelManager": ipc}), **options)
         except PapermillExecutionError as error:
             where = f"cell {error.exec_count}, which begins {error.source.strip().splitlines()[0]!r}"
-            return None, f"{where}, raised {error.ename}: {error.evalue}"
+            raise UserError(f"{where}, raised {error.ename}: {error.evalue}") from error
         except (DeadKernelError, RuntimeError) as error:
-            return None, f"its kernel was ended from outside, perhaps as the memory ran out: {error}"
-    return scrubbed(book), ""
+            raise UserError(f"its kernel was ended from outside, perhaps as the memory ran out: {error}") from error
+    return scrubbed(book)
 
 
 def scrubbed(book):
@@ -172,17 +167,6 @@ def scrubbed(book):
             if "metadata" in output:
                 output.metadata = {}
     return json.loads(nbformat.writes(nbformat.from_dict(book)))
-
-
-def forbidden(ledger, label):
-    """Why a run is not kept, "" if it is: the committed set holds no failing verdict, elsewhere the run is kept."""
-    from onestep.report import describe
-
-    if not ledger.exists():
-        return "it wrote no ledger: a notebook ends with Verdicts.conclude()"
-    rows = json.loads(ledger.read_text(encoding="utf-8"))["rows"] if label == "default" else []
-    failing = [describe(row) for row in rows if not row["passed"]]
-    return "\n  ".join(["these verdicts fail:", *failing]) if failing else ""
 
 
 def install(task, book, staging):
@@ -263,6 +247,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, interrupt)
     try:
         outcome = main(plan(*sys.argv[1:]))
-    except (KeyboardInterrupt, OSError, UserError) as error:  # such as a full disk
+    except UserError as error:
+        outcome = {"message": str(error)}
+    except (KeyboardInterrupt, OSError) as error:  # such as a full disk
         outcome = {"message": f"{str(error) or 'interrupted'}; its earlier results stand"}
     print(json.dumps(outcome), flush=True)

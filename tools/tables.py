@@ -117,8 +117,8 @@ def standing(books):
     sharp = [100 * row["resolution"] for row in rows.values()]
     return (
         f"Over {len(records.ROOTS)} other seeds the mean of a headline row lies {np.median(far or [np.nan]):.2g} % "
-        f"from what is claimed (median of {len(far)} rows; {max(far, default=np.nan):.2g} % at worst), in per cent of the "
-        f"effect that the row is about. The tolerance of one run is {np.median(sharp):.1f} % (median), "
+        f"from what is claimed (median of {len(far)} rows; {max(far, default=np.nan):.2g} % at worst), in per cent "
+        f"of the effect that the row is about. The tolerance of one run is {np.median(sharp):.1f} % (median), "
         f"{max(sharp):.1f} % at most. {len(significant)} means are off by more than {FAR} standard errors"
     ), significant
 

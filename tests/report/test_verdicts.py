@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from onestep import report
-from onestep.estimates import Estimate, mean
+from onestep.estimates import Estimate
 from onestep.report import LEVEL
 
 
@@ -85,14 +85,6 @@ def test_noise_never_helps_a_control(verdicts, check):
         getattr(verdicts, check)(f"row {k}", 1.0, Estimate(1.0, se, 40.0), control=controls)
     controls = [row["passed"] for row in verdicts.rows if row["control"]]
     assert controls == [True, True, True, True] + [False] * 6
-
-
-@pytest.mark.parametrize("check", ["agrees", "at_most", "at_least"])
-def test_a_true_claim_is_no_control(verdicts, check):
-    control = ("nothing broken", 1.0)
-    getattr(verdicts, check)("row", 1.0, Estimate(1.0, 1e-3, 40.0), scale=1.0, control=control)
-    assert not verdicts.rows[-1]["passed"]
-    assert verdicts.rows[-1]["verdict"] == "HOLDS, BUT MUST NOT"
 
 
 def test_success_is_a_binomial_bound(verdicts):
@@ -218,27 +210,14 @@ def test_failing_rows_are_named_with_their_gap(verdicts, folder, monkeypatch):
     [
         (0.29, "0.2900"),
         (0, "0"),
-        (0.0, "0"),
-        (3, "3"),
         (np.int64(12), "12"),
-        (1234.5, "1234"),
         (12345.6, "12350"),
         (1.5e-7, "1.500e-07"),
-        (-0.123456, "-0.1235"),
-        (2e9, "2.000e+09"),
         (Estimate(0.29, 0.0123), "0.2900 ± 0.012"),
-        (Estimate(0.29, 0.0), "0.2900"),
     ],
 )
 def test_numbers_as_text(number, text):
     assert report.shown(number) == text
-
-
-def test_tables_take_texts_numbers_and_estimates(capsys):
-    report.table(["what", "n", "value"], [["gain", 10, mean([1.0, 3.0])], ["loss", 7, 0.25]])
-    text = capsys.readouterr().out
-    assert "| gain | 10 | 2.000 ± 1.0 |" in text
-    assert "gain  10  2.000 ± 1.0" in text
 
 
 def test_a_row_carries_its_controls(verdicts, folder, capsys):
@@ -255,22 +234,6 @@ def test_a_row_carries_its_controls(verdicts, folder, capsys):
     assert [row["kind"] for row in rows].count("control") == 5
     assert all(row["passed"] and not row["headline"] for row in rows)
     assert rows[1]["quantity"] == "gain: doubled"
-
-
-@pytest.mark.parametrize(
-    ("check", "arguments", "wrong"),
-    [
-        ("agrees", (1.0, Estimate(1.0, 0.1)), 1.2),
-        ("agrees", (1.0, Estimate(1.0, 0.1)), Estimate(1.5, 0.2)),
-        ("at_least", (1.0, Estimate(2.0, 0.1)), Estimate(0.9, 0.1)),
-        ("succeeds", (0.5, [True] * 60), [True] * 25 + [False] * 35),
-        ("consistent", (1.0, 1.0, 1e-3), 1.0005),
-    ],
-)
-def test_a_carried_control_that_is_not_rejected_fails(verdicts, check, arguments, wrong):
-    getattr(verdicts, check)("row", *arguments, control=("weak", wrong))
-    assert passed(verdicts) == [True, False]
-    assert verdicts.rows[1]["verdict"] == "HOLDS, BUT MUST NOT"
 
 
 @pytest.mark.parametrize("control", [("no value",), [1.0], ["name", 2.0], (2.0, "name")])

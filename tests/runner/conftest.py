@@ -9,22 +9,20 @@ import nbformat
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
-CELLS = {
-    "parameters": "n = 20  # samples\neta: float = 1.0  # step size η = n^α\nseed = 0  # root of all random streams",
-    "body": """
+PARAMETERS = "n = 20  # samples\neta: float = 1.0  # step size η = n^α\nseed = 0  # root of all random streams"
+BODY = """
 import os, signal, time
 import matplotlib.pyplot as plt
 import numpy as np
 from onestep import report
 from onestep.estimates import Estimate
 x = np.arange(n) * eta
-print("mean", x.mean())""",
-    "figure": 'fig, ax = plt.subplots()\nreport.save(fig, f"{number}_line", "A line that rises.", x=x)',
-    "end": """
+print("mean", x.mean())"""
+FIGURE = 'fig, ax = plt.subplots()\nreport.save(fig, f"{number}_line", "A line that rises.", x=x)'
+END = """
 v = report.Verdicts(f"{number}_sample", claim=f"C{number}: the mean", source="nowhere")
 v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1), headline=True, control=("no mean", 0.0))
-v.conclude()""",
-}
+v.conclude()"""
 
 
 class Project:
@@ -34,13 +32,13 @@ class Project:
     def __truediv__(self, name):
         return self.path / name
 
-    def write(self, number, extra="", figure=False):
+    def write(self, number, extra="", figure=""):
         """Write a notebook, with the code `extra` before its verdict; return its path."""
-        sources = CELLS | {"body": f"number = '{number}'{CELLS['body']}", "extra": extra}
         cells = [nbformat.v4.new_markdown_cell("# Sample", id="title")]
-        for name in ["parameters", "body", *["figure"] * figure, "extra", "end"]:
-            tags = {"tags": ["parameters"]} if name == "parameters" else {}
-            cells.append(nbformat.v4.new_code_cell(sources[name], id=name, metadata=tags))
+        parts = {"parameters": PARAMETERS, "body": f"number = '{number}'{BODY}", "figure": figure, "extra": extra}
+        for name, source in [*parts.items(), ("end", END)]:
+            cells.append(nbformat.v4.new_code_cell(source, id=name))
+        cells[1].metadata = {"tags": ["parameters"]}
         path = self / f"notebooks/{number}_sample.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
         return path
@@ -73,10 +71,10 @@ def finished(tmp_path_factory):
     (path / "requirements.txt").touch()
     (path / "docs/claims.md").write_text("| C7 | it | here | there | verified for n ≤ 20 |\n")
     (path / "notebooks/presets.toml").write_text("[quick.07_sample]\nn = 6\n\n[seconds]\n08_sample = 100\n")
-    marks = [f"<!-- {part}:begin --><!-- {part}:end -->" for part in ("glance", "results")]
+    marks = [f"<!-- {part}:begin -->\n<!-- {part}:end -->" for part in ("glance", "results")]
     (path / "README.md").write_text("\n".join(["# x", *marks, "after"]))
     project = Project(path)
-    project.write("07", figure=True)
+    project.write("07", figure=FIGURE)
     return project, project.run()
 
 

@@ -26,7 +26,7 @@ def edit(path, old, new):
 def test_a_run_writes_notebook_figures_ledger_and_tables(finished):
     project, (status, text) = finished
     assert status == 0
-    assert "2 verdicts, as they should be" in text
+    assert "2 rows (1 holds, 1 control rejected): as they should be" in text
     ledger = json.loads((project / "figures/07_sample.json").read_text())
     assert ledger["parameters"] == {"n": 20, "eta": 1.0, "seed": 0}
     assert ledger["figures"] == {"07_line": "A line that rises."}

@@ -1,0 +1,58 @@
+"""Tables and records of made-up ledgers."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import records
+import tables
+from onestep import report
+from onestep.estimates import Estimate
+
+
+@pytest.fixture
+def books(tmp_path, monkeypatch):
+    """Ledgers of two notebooks on claim C1 and one on B2, in a repository that has these alone."""
+    for module in (tables, records):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(report.session, "show", lambda data: None)
+    monkeypatch.setenv("ONESTEP_FIGURES", str(tmp_path / "figures"))
+    (tmp_path / "notebooks").mkdir()
+    for name, claim in (("01_one", "C1: it"), ("02_two", "C1: more"), ("03_three", "B2: else")):
+        v = report.Verdicts(name, claim, "here")
+        v.agrees("close", 1.0, Estimate(1.01, 0.1, 50.0), headline=True, control=("far", 9.0))
+        v.agrees("closest to failing", 2.0, Estimate(2.2, 0.1, 50.0), headline=True, control=("far", 9.0))
+        v.at_most("chosen", 9.0, Estimate(2.0, 0.1, 50.0), front=name == "02_two", control=("small", 1.0))
+        v.conclude()
+    return tables.ledgers(tmp_path / "figures")
+
+
+def test_a_claim_shows_the_row_that_its_author_chose_or_else_the_one_closest_to_failing(books):
+    lines = tables.results_table(books).splitlines()
+    assert lines[0].split("|")[2] == "quantity"
+    assert [line.split("|")[1:4] for line in lines[2:]] == [
+        ["C1: it (here) [01](notebooks/01_one.ipynb) [02](notebooks/02_two.ipynb)", "chosen", "≤ 9.000"],
+        ["B2: else (here) [03](notebooks/03_three.ipynb)", "closest to failing", "2.000"],
+    ]
+
+
+def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(books, tmp_path, monkeypatch, capsys):
+    found = []
+    for root in records.ROOTS:
+        book = json.loads(json.dumps(books[0]))
+        book["rows"][0]["values"]["measured"] = 1.02 + 0.001 * (root % 2)
+        book["rows"][2]["values"]["measured"] = 2.0 + 0.1 * (-1) ** root
+        found.append((SimpleNamespace(name="01_one", in_force={"seed": root}), book, "a row fails" * (root == 101), {}))
+    assert records.seeds(found, records.ROOTS) == 1
+    kept = records.read("seeds")["01_one"]
+    assert kept["failed"] == {"101": "a row fails"}
+    assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
+    (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
+    statement, significant = tables.standing(books)
+    assert "(median of 2 rows; 2 % at worst)" in statement
+    assert significant == [["01_one", "close", "+2 ± 0.011 %", "a term of order 1/n"]]
+    before = (tmp_path / "figures/seeds.json").read_bytes()
+    records.seeds(found[:3], records.ROOTS[:3])
+    assert "not kept" in capsys.readouterr().err
+    assert (tmp_path / "figures/seeds.json").read_bytes() == before

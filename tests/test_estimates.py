@@ -121,21 +121,6 @@ def _noise(rng, count, x):
     return 3 / np.sqrt(x) * rng.standard_normal(count)
 
 
-def test_crossings_are_that_of_the_mean_curve_with_the_jackknifes_error():
-    rng = np.random.default_rng(6)
-    x = np.array([2.0, 3.0])
-    excess = np.array([-0.4, 0.7]) + 0.1 * rng.standard_normal((200, 2)) + 0.1 * rng.standard_normal((200, 1))
-    found = estimates.mean(estimates.crossings(x, excess))
-    expected = estimates.mean_crossing(x, excess, 0.0)
-    assert found.value == pytest.approx(expected.value, rel=1e-9)
-    assert found.se == pytest.approx(expected.se, rel=0.02)
-    beyond = estimates.crossings(x, excess - 0.9)  # a straight line goes on
-    assert np.exp(beyond.mean()) == pytest.approx(2 * 1.5 ** (1.3 / 1.1), rel=0.02)
-    for wrong in (-excess, excess - 2.0):
-        with pytest.raises(ValueError, match="rise through 0"):
-            estimates.crossings(x, wrong)
-
-
 def test_estimates_read_as_numbers_with_their_errors():
     assert str(Estimate(0.123456, 0.00123)) == "0.1235 ± 0.0012"
     assert str(Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.0]))) == "1 ± 0.1, 2"

@@ -76,30 +76,6 @@ def test_predictions_alone_need_no_memory(tmp_path):
     assert len(found.figure().axes[1].containers) == 0
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Few points, and no searches for the best step and ridge, which have tests of their own."""
-    monkeypatch.setattr("onestep.own_problem._POINTS", 3)
-    monkeypatch.setattr(theory, "best_step", lambda p, *_: theory.Best(2.0, p.ridge, 0.5, 0.5, False))
-    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, p.ridge, 0.5, 0.5, False))
-
-
-def test_a_search_that_ends_at_its_bound_goes_on_once_and_says_so(quick, monkeypatch):
-    asked = []
-
-    def search(p, largest=None):
-        asked.append(largest)
-        return theory.Best(largest or 32.9, p.ridge, 0.5, 0.6, True)
-
-    monkeypatch.setattr(theory, "best_step", search)
-    monkeypatch.setattr(theory, "best_ridge", lambda p, eta: theory.Best(eta, 1e3, 0.5, 0.5, True))
-    text = str(study(P, 1.0, trials=0))
-    assert asked == [pytest.approx(P.n**0.5), None]
-    beyond = "(the end of the search: beyond may be better)"
-    assert f"best step: η = 32.9, predicted test error 0.6000 {beyond}" in text
-    assert f"best ridge at that step: 1000, predicted test error 0.5000 {beyond}" in text
-
-
 def test_a_study_is_saved_whole_or_not_at_all(found, tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

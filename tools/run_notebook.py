@@ -108,7 +108,7 @@ def main(task):
         differences = install(task, book, Path(staging))
     used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
     known = {"key": task.key, "results": results(task.label, task.name), "seconds": seconds}
-    write(stamp, json.dumps(known | {"cpu": used.ru_utime + used.ru_stime}).encode())
+    write({stamp: json.dumps(known | {"cpu": used.ru_utime + used.ru_stime}).encode()})
     return {"differences": differences, "cost": f"{seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} CPU s"}
 
 
@@ -187,11 +187,10 @@ def install(task, book, staging):
             fresh = committed
             for cell in code:
                 cell["outputs"] = old[cell["id"]]["outputs"]
+    text = json.dumps(book, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    write({figures / name: path.read_bytes() for name, path in fresh.items()} | {target: text.encode()})
     for gone in committed.keys() - fresh.keys():
         committed[gone].unlink()
-    for file in fresh.values():
-        write(figures / file.name, file.read_bytes())
-    write(target, (json.dumps(book, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode())
     return found
 
 
@@ -218,17 +217,19 @@ def shown(cell):
     return "\n".join(kind if kind.startswith("image") else "".join(text) for kind, text in parts)
 
 
-def write(path, data):
-    """Write so that a reader, or an interruption, meets the old file or the new one; nothing if it is the same."""
-    if path.exists() and path.read_bytes() == data:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+def write(files):
+    """Write {path: bytes}, all of them or, on a full disk, none; a reader meets the old files or the new ones."""
+    fresh = {path: data for path, data in files.items() if not path.exists() or path.read_bytes() != data}
+    temporary = {path: path.with_name(f".{path.name}.tmp") for path in fresh}
     try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        for path, data in fresh.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary[path].write_bytes(data)
+        for path in fresh:
+            temporary[path].replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        for left in temporary.values():
+            left.unlink(missing_ok=True)
 
 
 def interrupt(*_):

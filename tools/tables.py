@@ -56,8 +56,7 @@ def conclude(found, folders):
 
 def update():
     """Write what is made of the committed ledgers and records."""
-    for path, text in pages().items():
-        write(path, text.encode())
+    write({path: text.encode() for path, text in pages().items()})
 
 
 def pages():

@@ -1,10 +1,6 @@
 """Verdict rows, ledgers, stored numbers and tables."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -75,21 +71,6 @@ def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone/notebooks")
     assert report.directory() == tmp_path / "clone/build/figures"
-
-
-def test_figures_and_tables_need_no_notebook(tmp_path):
-    code = (
-        "import sys; sys.modules['IPython'] = None\n"
-        "import matplotlib; matplotlib.use('Agg')\n"
-        "import matplotlib.pyplot as plt\nfrom onestep import report\n"
-        "fig = plt.figure()\nreport.save(fig, '07_picture', 'Nothing at all.', x=1.0)\nreport.table(['a'], [[1.5]])\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(report.__file__).parents[2])}
-    environment.pop("ONESTEP_FIGURES")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "Nothing at all.\na\n1.500\n"
-    assert (tmp_path / "figures/07_picture.png").exists()
 
 
 def test_estimates_are_stored_with_their_standard_errors(folder):

@@ -43,12 +43,17 @@ def main():
                 print("waiting for another run in this folder to finish", flush=True)
                 fcntl.flock(lock, fcntl.LOCK_EX)
             return run(options)
-    except (UserError, ModuleNotFoundError, OSError) as error:  # OSError: a full disk, a folder that is read-only
-        print(f"error: {error}; what had finished is kept", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("interrupted; what had finished is kept, and the next run continues from there", file=sys.stderr)
         return 130
+    except UserError as error:
+        message = str(error)
+    except ModuleNotFoundError as error:
+        message = f"{error} in {sys.executable}, which needs what requirements.txt lists"
+    except OSError as error:  # a full disk, or a folder that is read-only
+        message = f"{error}; what had finished is kept"
+    print(f"error: {message}", file=sys.stderr)
+    return 2
 
 
 def run(options):

@@ -44,7 +44,7 @@ $(STAMP):
 	@$(or $(PYTHON),false) -c '$(FIT)' || { echo "error: found no Python 3.11 or newer with venv and pip;" \
 		"name one: make PYTHON=/path/to/python3 (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@echo "building .venv with $(PYTHON), once; this takes about half a minute" && rm -rf .venv && $(PYTHON) -m venv .venv
-	@if [ "$(DEPENDENCIES)" = newest ]; then set -- --upgrade -e ".[notebooks,cluster,dev]"; \
+	@if [ "$(DEPENDENCIES)" = newest ]; then set -- --upgrade -e ".[notebooks,cluster,site,dev]"; \
 		else set -- --no-deps -r requirements.txt; fi; \
 		$(PY) -m pip install -qq --no-compile --disable-pip-version-check "$$@"
 	@echo ../../../../lib > "$$(echo .venv/lib/python3*/site-packages)/onestep.pth" && touch $@

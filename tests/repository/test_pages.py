@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import onestep
+import ratios
 import records
 import tables
 
@@ -79,3 +80,9 @@ def test_notebooks_and_the_list_of_claims_have_the_same_labels():
 def test_one_version_is_cited():
     assert f"\nversion: {onestep.__version__}\n" in text_of("CITATION.cff")
     assert f"version = {{{onestep.__version__}}}" in text_of("docs/use.md")
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs_at_a_small_size():
+    small = onestep.Problem(60, 20, 30)
+    assert [line[-1].endswith(" ×") for line in ratios.rows(small, small)] == [True] * 3

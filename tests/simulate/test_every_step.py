@@ -66,6 +66,7 @@ def test_redrawn_label_noise_leaves_the_mean_and_shrinks_the_spread():
     np.testing.assert_array_equal(*(simulate.losses(without, 3.0, trials=2, redraws=k).train for k in (1, 5)))
 
 
+@pytest.mark.slow
 def test_means_with_variates_are_the_means_with_smaller_errors():
     p = P.replace(activation="tilted_sin", ridge=0.1, noise=0.0)
     drops = simulate.losses(p, [0.0, 2.0, 5.0], trials=400, seed=7).drops

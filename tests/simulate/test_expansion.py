@@ -109,6 +109,7 @@ def written_out(p, version, now, G, beta, eta, X, Z):
     return F
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_losses_by_the_definition(output):
     p, eta = P.replace(first_layer="gaussian", initial_output=output), 3.0
@@ -139,6 +140,7 @@ def test_real_rows_have_the_losses_of_the_real_step():
     np.testing.assert_array_equal(got.variates, real.variates)
 
 
+@pytest.mark.slow
 def test_more_draws_of_the_noises_leave_the_means_and_shrink_the_spread():
     p, versions = P.replace(noise=1.5), [Version(), Version("gaussian", 1)]
     one, many = (simulate.expansion.losses(p, 3.0, versions, trials=120, seed=6, redraws=k) for k in (1, 8))

@@ -26,6 +26,7 @@ def test_leading_vectors_of_weights_are_those_of_a_dense_decomposition(p, output
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "output", "readout"),
     [

@@ -61,6 +61,7 @@ def test_spike_of_weights_in_closed_form(psi):
     np.testing.assert_allclose(found.right[2:], (t**4 - c) / (t**2 * (t**2 + 1)), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_spike_of_weights_against_simulation(output, layer):
@@ -87,6 +88,7 @@ def test_gap_of_the_gradient_falls_a_little_slower_than_the_root_of_n():
     assert -0.5 < log(far / near) / log(4) < -0.4
 
 
+@pytest.mark.slow
 def test_gap_of_the_gradient_follows_its_prediction():
     sizes = [400, 1600]
     plain, predicted = (
@@ -103,6 +105,7 @@ def test_gap_of_the_gradient_follows_its_prediction():
     assert -0.5 < log(plain[1] / plain[0]) / log(4) < -0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_the_bulk_of_weights_ends_where_correlated_noise_says(output):
     p = Problem(600, 600, 300, noise=1.0, initial_output=output)
@@ -144,6 +147,7 @@ def test_right_overlap_with_the_full_output_in_closed_form():
     np.testing.assert_allclose(theory.spectra.weight_spike(p, eta, step_noise="absent").right, expected, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_full_output_turns_the_right_vector():
     # W0 + θ a β̂ᵀ with β̂ at cosine -ρ_0 to W0ᵀa, all else random
     p = BASE.replace(initial_output="full")
@@ -161,6 +165,7 @@ def test_full_output_turns_the_right_vector():
     assert np.std(found) / sqrt(10) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_spikes_of_features_against_simulation(layer):
     p = Problem(1600, 480, 800, activation=WAVE, first_layer=layer)
@@ -175,6 +180,7 @@ def test_spikes_of_features_against_simulation(layer):
     np.testing.assert_allclose(last, found.overlap[-1], atol=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_spikes_of_features_with_the_full_output_against_simulation(layer):
     p = Problem(1200, 360, 300, activation=WAVE, first_layer=layer, initial_output="full")

@@ -19,6 +19,7 @@ def test_mean_crossing_and_its_error_cover_the_truth():
     assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
 
 
+@pytest.mark.slow
 def test_mean_minimum_and_its_error_cover_the_truth():
     x, z = np.geomspace(1, 60, 7), []
     curve = np.log(x / 9) ** 2

@@ -10,6 +10,7 @@ from onestep.simulate.data import BeyondTheory
 SMALL = ["--n", "120", "--d", "40", "--hidden", "60", "--ridge", "0.1", "--eta", "1", "4"]
 
 
+@pytest.mark.slow
 def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
     (tmp_path / "own_functions.py").write_text(
         "import numpy as np\nfrom onestep import hermite\n"
@@ -55,6 +56,7 @@ def test_bad_input_is_an_error_of_one_line(capsys, words, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_sizes_beyond_64_bits_are_predicted(capsys):
     assert main(["--n", "1e20", "--d", "3e19", "--hidden", "5e19", "--eta", "1e5", "--trials", "0"]) == 0
     assert "n = 100000000000000000000, d = 30000000000000000000" in capsys.readouterr().out

@@ -63,6 +63,7 @@ def test_it_is_saved_with_its_numbers(found, tmp_path):
         found.save(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_predictions_alone_need_no_memory(tmp_path):
     far = P.scaled(3 * 10**9)
     messages = []

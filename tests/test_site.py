@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
+pytestmark = pytest.mark.slow
 SITE = Path(__file__).parents[1] / "build/site"
 PAGES = ["docs/index.html", "docs/theory.html", "notebooks/13_staircase_training_loss.html"]
 

@@ -55,6 +55,7 @@ def test_population_error_is_the_mean_over_fresh_samples(activation, teacher):
     assert np.all(np.abs(samples.mean(0) - exact) < 4.5 * samples.std(0, ddof=1) / np.sqrt(8) + 1e-12)
 
 
+@pytest.mark.slow
 def test_redrawn_label_noise_leaves_the_mean_and_shrinks_the_spread():
     p = P.replace(noise=1.5)
     one, many = (simulate.losses(p, [0.0, 3.0], trials=200, seed=6, redraws=k) for k in (1, 12))
@@ -80,6 +81,7 @@ def test_means_with_variates_are_the_means_with_smaller_errors():
         assert getattr(few.mean, kind).dof[0] == 5
 
 
+@pytest.mark.slow
 def test_learned_coefficients_are_those_of_a_large_sample():
     p, eta = P.replace(activation="tanh", teacher="shifted_relu"), [0.0, 8.0]
     got = simulate.losses(p, eta, trials=1, seed=3, degree=3)

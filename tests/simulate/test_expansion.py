@@ -69,6 +69,7 @@ def test_a_list_of_orders_for_each_step():
     np.testing.assert_array_equal(each[0, 0], [both[0, 0, 0, [0, 2]], both[0, 0, 1, [1, 2]]])
 
 
+@pytest.mark.slow
 def test_gaussian_features_have_the_covariance_of_the_features():
     p = P.replace(d=300, N=4)
     now = simulate.draw(p, simulate.key(0))
@@ -174,6 +175,7 @@ def test_sizes_of_a_cubic_are_read_off_exactly_from_a_step_of_rank_one():
     np.testing.assert_allclose(got[:, :, 2:] / claimed[2:], 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_sizes_of_a_real_step_count_the_growth_of_its_rows(output):
     p = Problem(600, 300, 300, activation=SINE, noise=0.5, initial_output=output)

@@ -277,6 +277,7 @@ def test_a_weak_spike_of_features_has_the_rank_one_closed_form():
     assert np.isnan(theory.spectra.feature_spikes(p, 0.9 * theory.spectra.birth(p, 1), 1).value).all()
 
 
+@pytest.mark.slow
 def test_transitions_come_later_in_order_and_tend_to_the_thresholds():
     p = Problem(10**4, 3000, 5000, activation=WAVE)
     exponents = []

@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -78,12 +76,3 @@ def test_specifications_are_equivalent():
     assert by_list == by_array
     assert hash(by_list) == hash(by_array)
     assert P.replace(teacher=lambda z: z + 0.5 * (z**2 - 1)).target.coefficients(2) == pytest.approx([0, 1, 0.5])
-
-
-def test_a_problem_travels_to_other_processes():
-    p = P.replace(activation="tanh", teacher=(0, 1, 0.5))
-    assert p.rho > 0
-    assert p.student.linear > 0
-    again = pickle.loads(pickle.dumps(p))
-    assert again == p
-    assert again.rho == p.rho

@@ -5,8 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from runner.comparison import NumericText
-from runner.project import ROOT, Project
+from run_notebook import presets
+from same import NumericText
 
 
 def pytest_configure(config):
@@ -23,8 +23,7 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """Notebooks first, the longest at the head: started last, one of them would run alone at the end."""
-    project = Project(ROOT)
-    items.sort(key=lambda item: -project.seconds("default", item.path.stem))
+    items.sort(key=lambda item: -presets()["seconds"].get(item.path.stem, 0))
 
 
 def pytest_unconfigure(config):

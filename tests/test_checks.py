@@ -1,8 +1,6 @@
-import numpy as np
 import pytest
 
-from onestep import Problem, checks, hermite, simulate, theory
-from onestep.multiindex import Target
+from onestep import Problem, checks, simulate, theory
 
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
@@ -34,31 +32,10 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
     ("call", "message"),
     [
         (lambda: theory.expansion.forms(SMALL.replace(initial_output="full"), 2), 'initial_output = "full"'),
-        (lambda: theory.covariance.signs(SMALL.replace(activation=(0.0, 2.0)), np.ones(20)), "activation = .* linear"),
         (lambda: theory.spectra.weights(SMALL.replace(N=1)), "N = 1, d = 20: both must be at least 2"),
-        (lambda: simulate.covariance.first_stair(SMALL, np.ones(20), []), r"steps = \[\]: must be one function"),
         (lambda: simulate.expansion.norms(SMALL, 1.0, [1], growth="yes"), "growth = .*yes.*: must be True or False"),
     ],
 )
 def test_errors_name_the_argument_its_value_and_what_is_allowed(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_a_scalar_number_of_samples_is_a_list_of_one():
-    target = Target({(2,): 1.0})
-    one, many = theory.directions.energy(target, 10, 50), theory.directions.energy(target, 10, [50])
-    np.testing.assert_array_equal(one, many)
-
-
-@pytest.mark.parametrize(
-    "kept",
-    [
-        lambda: hermite.gauss_legendre(8)[0],
-        lambda: theory.quadrature.coordinate(20, 4)[1],
-        lambda: theory.staircase._inverse_moments(3),
-    ],
-)
-def test_arrays_that_are_handed_out_again_cannot_be_changed(kept):
-    with pytest.raises(ValueError, match="read-only"):
-        kept()[0] = 7.0

@@ -1,10 +1,7 @@
-import pickle
-
 import numpy as np
 import pytest
 
 from onestep import Problem, hermite, theory
-from onestep.problem import as_problem
 
 P = Problem(1000, 300, 500)
 
@@ -39,13 +36,6 @@ P = Problem(1000, 300, 500)
 def test_every_field_is_checked(changes, message):
     with pytest.raises(ValueError, match=message):
         P.replace(**changes)
-
-
-def test_a_problem_is_accepted_and_other_types_are_not():
-    assert as_problem(P) is P
-    for other in (None, {"n": 100}, 3):
-        with pytest.raises(ValueError, match="must be a Problem"):
-            as_problem(other)
 
 
 def test_readout_and_sample_of_the_step_are_facts_of_the_experiment():
@@ -86,34 +76,3 @@ def test_specifications_are_equivalent():
     assert by_list == by_array
     assert hash(by_list) == hash(by_array)
     assert P.replace(teacher=lambda z: z + 0.5 * (z**2 - 1)).target.coefficients(2) == pytest.approx([0, 1, 0.5])
-
-
-def test_frozen():
-    with pytest.raises(AttributeError):
-        P.n = 3
-    assert isinstance(P.student, hermite.Function)
-
-
-def test_a_teacher_may_jump():
-    p = P.replace(teacher=hermite.Function(np.sign, kinks=(0.0,)))
-    assert p.target.linear == pytest.approx(np.sqrt(2 / np.pi))
-
-
-def test_a_problem_travels_to_other_processes():
-    p = P.replace(activation="tanh", teacher=(0, 1, 0.5))
-    assert p.rho > 0
-    assert p.student.linear > 0
-    again = pickle.loads(pickle.dumps(p))
-    assert again == p
-    assert again.rho == p.rho
-
-
-def test_scaling_rounds_to_the_nearest():
-    assert (P.scaled(1002).d, P.scaled(1001).N, P.scaled(1001).d) == (301, 501, 300)
-
-
-@pytest.mark.parametrize("output", ["negligible", "full"])
-def test_growth_of_rows_counts_all_terms_of_the_gradient(output):
-    p = P.replace(teacher=(0, 1, 0.5), noise=0.3, initial_output=output)
-    power = 1 + 2 * 0.25 + 0.09 + (output == "full") * (0.5 - 0.5 / np.pi)
-    assert p.row_growth == pytest.approx(0.3 * power * (1 / 2 - 1 / 4))  # φ E r² Var 1{g > 0}

@@ -11,6 +11,8 @@ import argparse
 import importlib
 import sys
 import warnings
+from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 
 from . import checks, hermite
@@ -72,9 +74,9 @@ def parser():
     add("--centre", action="store_true", help="subtract the Gaussian mean of your own activation and teacher")
     add("--data", metavar="FILE.npz", help="own inputs: arrays X (rows, d) and, if you like, y; then --d is not used")
     add("--prepare", choices=("centre", "whiten"), help="make the rows of --data more like Gaussian ones")
-    add("--n", type=int, default=1000, help="samples of each stage")
-    add("--d", type=int, default=300, help="inputs")
-    add("--hidden", type=int, default=500, metavar="N", help="hidden units")
+    add("--n", type=_whole, default=1000, help="samples of each stage")
+    add("--d", type=_whole, default=300, help="inputs")
+    add("--hidden", type=_whole, default=500, metavar="N", help="hidden units")
     add("--ridge", type=float, default=0.01, help="ridge penalty λ")
     add("--noise", type=float, default=0.0, help="standard deviation of the label noise")
     add("--first-layer", choices=FIRST_LAYERS, default="sphere", help="law of the rows of W0")
@@ -85,6 +87,14 @@ def parser():
     add("--jobs", type=int, default=2, help="replicates at once")
     add("--save", metavar="DIR", help="write study.txt, study.png and study.npz there")
     return out
+
+
+def _whole(text):
+    """A whole number, also one written as 1e26."""
+    with suppress(ArithmeticError):
+        if (number := Decimal(text)) == number.to_integral_value():
+            return int(number)
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number, such as 1000 or 1e26")
 
 
 def _function(option, words, centre=False):

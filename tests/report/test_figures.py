@@ -1,20 +1,13 @@
 """Verdict rows, ledgers, stored numbers and tables."""
 
 import json
-import os
-import subprocess
-import sys
-from base64 import b64decode
-from io import BytesIO
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from PIL import Image
 
 from onestep import report
-from onestep.estimates import Estimate, mean
+from onestep.estimates import Estimate
 
 
 @pytest.fixture(autouse=True)
@@ -38,15 +31,6 @@ def test_saved_files_are_the_same_bytes_each_time(folder):
         assert save() == first
     assert sorted(first) == ["07_picture.npz", "07_picture.png"]
     assert b"Software" not in first["07_picture.png"]
-
-
-def test_notebooks_show_a_smaller_picture_than_is_stored(folder, monkeypatch):
-    shown = []
-    monkeypatch.setattr(report.session, "show", shown.append)
-    fig, _ = plt.subplots(figsize=(2, 1), dpi=100)
-    report.save(fig, "07_picture", "An empty frame.", x=1.0)
-    with Image.open(BytesIO(b64decode(shown[0]["image/png"]))) as picture:
-        assert picture.size == (160, 80)
 
 
 def test_stored_numbers_carry_their_parameters_and_six_digits(folder, monkeypatch):
@@ -87,46 +71,6 @@ def test_results_go_to_figures_where_the_session_runs(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone/notebooks")
     assert report.directory() == tmp_path / "clone/build/figures"
-
-
-def test_points_are_means_with_their_standard_errors():
-    fig, ax = plt.subplots()
-    samples = np.array([[1.0, 5.0], [3.0, 9.0]])
-    report.points(ax, [10, 20], samples, label="it")
-    report.points(ax, [10, 20], mean(samples), color="C1", fmt="s")
-    for container in ax.containers:
-        np.testing.assert_allclose(container.lines[0].get_ydata(), [2.0, 7.0])
-        heights = [np.ptp(segment[:, 1]) / 2 for segment in container.lines[2][0].get_segments()]
-        np.testing.assert_allclose(heights, [1.0, 2.0])
-    assert [container.lines[0].get_color() for container in ax.containers] == ["black", "C1"]
-    plt.close(fig)
-
-
-def test_log_ticks_are_plain_numbers_and_no_others():
-    fig, ax = plt.subplots()
-    ax.plot([1, 100], [1, 2])
-    report.log_ticks(ax, x=[1, 10, 100])
-    fig.canvas.draw()
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "10", "100"]
-    assert ax.get_xscale() == "log"
-    assert ax.get_yscale() == "linear"
-    assert len(ax.xaxis.get_ticklocs(minor=True)) == 0
-    plt.close(fig)
-
-
-def test_figures_and_tables_need_no_notebook(tmp_path):
-    code = (
-        "import sys; sys.modules['IPython'] = None\n"
-        "import matplotlib; matplotlib.use('Agg')\n"
-        "import matplotlib.pyplot as plt\nfrom onestep import report\n"
-        "fig = plt.figure()\nreport.save(fig, '07_picture', 'Nothing at all.', x=1.0)\nreport.table(['a'], [[1.5]])\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(report.__file__).parents[2])}
-    environment.pop("ONESTEP_FIGURES")
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "Nothing at all.\na\n1.500\n"
-    assert (tmp_path / "figures/07_picture.png").exists()
 
 
 def test_estimates_are_stored_with_their_standard_errors(folder):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from onestep import report
-from onestep.estimates import Estimate, mean
+from onestep.estimates import Estimate
 from onestep.report import LEVEL
 
 
@@ -32,10 +32,6 @@ def ledger(folder):
 
 def passed(verdicts):
     return [row["passed"] for row in verdicts.rows]
-
-
-def test_the_level_shares_one_false_alarm_in_a_hundred_runs():
-    assert LEVEL * report.ROWS == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("dof", [3.0, 20.0, np.inf])
@@ -68,12 +64,6 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch, verdicts):
     assert abs(share - 0.02) < 4 * np.sqrt(0.02 * 0.98 / 4000)
 
 
-def test_samples_give_mean_and_standard_error(verdicts):
-    verdicts.agrees("it", 3.0, [1.0, 2.0, 3.0, 6.0])
-    assert verdicts.rows[0]["measured"] == "3.000 ± 1.1"
-    assert verdicts.rows[0]["values"]["dof"] == 3
-
-
 def test_noise_counts_against_bounds(verdicts):
     t = stats.t.isf(LEVEL / 2, 30)
     for name, check, value in (
@@ -95,21 +85,6 @@ def test_noise_never_helps_a_control(verdicts, check):
         getattr(verdicts, check)(f"row {k}", 1.0, Estimate(1.0, se, 40.0), control=controls)
     controls = [row["passed"] for row in verdicts.rows if row["control"]]
     assert controls == [True, True, True, True] + [False] * 6
-
-
-@pytest.mark.parametrize("check", ["agrees", "at_most", "at_least"])
-def test_a_true_claim_is_no_control(verdicts, check):
-    control = ("nothing broken", 1.0)
-    getattr(verdicts, check)("row", 1.0, Estimate(1.0, 1e-3, 40.0), scale=1.0, control=control)
-    assert not verdicts.rows[-1]["passed"]
-    assert verdicts.rows[-1]["verdict"] == "HOLDS, BUT MUST NOT"
-
-
-def test_a_control_lies_beyond_the_allowance_too(verdicts):
-    controls = [("within the allowance", 1.05), ("beyond it", 1.11)]
-    verdicts.agrees("row", 1.0, Estimate(1.0, 1e-6), allowance=0.1, control=controls)
-    assert passed(verdicts) == [True, False, True]
-    assert verdicts.rows[1]["quantity"] == "row: within the allowance"
 
 
 def test_success_is_a_binomial_bound(verdicts):
@@ -139,12 +114,9 @@ def test_formula_against_formula_is_consistent_and_no_headline(verdicts):
         (Estimate(1.0, -1.0), "se and dof must be"),
         (Estimate(1.0, float("inf")), "se must be one finite number"),
         (Estimate(1.0, 0.1, 0.0), "se and dof must be"),
-        (Estimate(np.ones(2), np.ones(2)), "value must be one finite number"),
         ([1.0], "at least two finite numbers"),
-        ([1.0, float("nan")], "at least two finite numbers"),
         ([[1.0, 2.0]], "one dimension"),
         (1.0, "one dimension or an Estimate"),
-        ("1.0", "one dimension or an Estimate"),
     ],
 )
 def test_bad_measurements_are_refused(verdicts, measured, message):
@@ -194,6 +166,36 @@ def test_ledger_is_written_and_the_table_shown(verdicts, folder, monkeypatch, ca
     assert book["rows"][0]["resolution"] == pytest.approx(0.02 * stats.t.isf(LEVEL / 2, 60), rel=0.05)
 
 
+def test_at_quick_sizes_what_noise_hides_is_not_judged_and_what_is_refuted_fails(verdicts, monkeypatch):
+    monkeypatch.setenv("ONESTEP_PRESET", "quick")
+    monkeypatch.setenv("ONESTEP_LEDGER_ONLY", "1")
+    noisy, sharp = Estimate(1.0, 0.3, 50.0), Estimate(1.0, 0.01, 50.0)
+    verdicts.agrees("too noisy for its control", 1.0, noisy, control=("larger", 1.1))
+    verdicts.agrees("one control is rejected", 1.0, sharp, control=[("larger", 1.1), ("hardly larger", 1.001)])
+    verdicts.agrees("wrong", 2.0, sharp, control=("larger", 3.0))
+    verdicts.at_most("neither shown nor refuted", 0.9, noisy, control=("larger", 5.0 + noisy))
+    verdicts.at_least("refuted", 2.0, sharp)
+    verdicts.succeeds("too few", 0.8, [True] * 6)
+    verdicts.succeeds("hardly any", 0.8, [False] * 60)
+    verdicts.conclude()
+    open_, refuted = "not judged at quick", "FAILS"
+    assert [row["verdict"] for row in verdicts.rows if not row["control"]] == [
+        *(open_, "holds", refuted, open_, refuted, open_, refuted)
+    ]
+    assert [row["verdict"] for row in verdicts.rows if row["control"]][:3] == [open_, "control rejected", open_]
+    assert passed(verdicts).count(False) == 3
+    monkeypatch.delenv("ONESTEP_PRESET")
+    verdicts.agrees("elsewhere", 1.0, noisy, control=("larger", 1.1))
+    assert verdicts.rows[-1]["verdict"] == "HOLDS, BUT MUST NOT"
+
+
+def test_a_front_row_is_a_headline(verdicts):
+    verdicts.agrees("gain", 1.0, Estimate(1.0, 0.1), front=True, control=("broken", 9.0))
+    verdicts.at_most("loss", 2.0, Estimate(1.0, 0.1), headline=True)
+    marks = [(row["headline"], row.get("front")) for row in verdicts.rows]
+    assert marks == [(True, True), (False, None), (True, None)]
+
+
 def test_failing_rows_are_named_with_their_gap(verdicts, folder, monkeypatch):
     verdicts.agrees("gain", 1.0, Estimate(1.5, 0.1), control=("broken", 1.6))
     with pytest.raises(AssertionError, match=r"gain: .* off by 0\.50 where 0\.4\d is allowed: FAILS; .*MUST NOT"):
@@ -208,34 +210,14 @@ def test_failing_rows_are_named_with_their_gap(verdicts, folder, monkeypatch):
     [
         (0.29, "0.2900"),
         (0, "0"),
-        (0.0, "0"),
-        (3, "3"),
         (np.int64(12), "12"),
-        (1234.5, "1234"),
         (12345.6, "12350"),
         (1.5e-7, "1.500e-07"),
-        (-0.123456, "-0.1235"),
-        (2e9, "2.000e+09"),
         (Estimate(0.29, 0.0123), "0.2900 ± 0.012"),
-        (Estimate(0.29, 0.0), "0.2900"),
     ],
 )
 def test_numbers_as_text(number, text):
     assert report.shown(number) == text
-
-
-def test_tables_take_texts_numbers_and_estimates(capsys):
-    report.table(["what", "n", "value"], [["gain", 10, mean([1.0, 3.0])], ["loss", 7, 0.25]])
-    text = capsys.readouterr().out
-    assert "| gain | 10 | 2.000 ± 1.0 |" in text
-    assert "gain  10  2.000 ± 1.0" in text
-
-
-def test_what_is_exactly_as_claimed_holds(verdicts):
-    verdicts.agrees("the same", 1.0, Estimate(1.0, 0.0))
-    verdicts.at_most("at the bound", 1.0, Estimate(1.0, 0.0))
-    verdicts.at_least("at the other bound", 1.0, Estimate(1.0, 0.0))
-    assert passed(verdicts) == [True, True, True]
 
 
 def test_a_row_carries_its_controls(verdicts, folder, capsys):
@@ -259,22 +241,6 @@ def test_a_widened_error_is_disclosed(verdicts):
     verdicts.agrees("narrow", 1.0, Estimate(1.0, 0.1, 5.0, chi2=1.5, spare=2))
     wide, narrow = (row["tolerance"] for row in verdicts.rows)
     assert wide == f"{narrow} (widened, χ² 7.2 on 2)"
-
-
-@pytest.mark.parametrize(
-    ("check", "arguments", "wrong"),
-    [
-        ("agrees", (1.0, Estimate(1.0, 0.1)), 1.2),
-        ("agrees", (1.0, Estimate(1.0, 0.1)), Estimate(1.5, 0.2)),
-        ("at_least", (1.0, Estimate(2.0, 0.1)), Estimate(0.9, 0.1)),
-        ("succeeds", (0.5, [True] * 60), [True] * 25 + [False] * 35),
-        ("consistent", (1.0, 1.0, 1e-3), 1.0005),
-    ],
-)
-def test_a_carried_control_that_is_not_rejected_fails(verdicts, check, arguments, wrong):
-    getattr(verdicts, check)("row", *arguments, control=("weak", wrong))
-    assert passed(verdicts) == [True, False]
-    assert verdicts.rows[1]["verdict"] == "HOLDS, BUT MUST NOT"
 
 
 @pytest.mark.parametrize("control", [("no value",), [1.0], ["name", 2.0], (2.0, "name")])

@@ -15,6 +15,7 @@ import pytest
 
 from onestep import Problem, simulate
 
+pytestmark = pytest.mark.slow
 P = Problem(200, 60, 100, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
 

@@ -5,6 +5,7 @@ from onestep import Problem, simulate
 from onestep.simulate.control_variates import variates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "readout", "step_samples"),
     [

@@ -55,6 +55,7 @@ def test_population_error_is_the_mean_over_fresh_samples(activation, teacher):
     assert np.all(np.abs(samples.mean(0) - exact) < 4.5 * samples.std(0, ddof=1) / np.sqrt(8) + 1e-12)
 
 
+@pytest.mark.slow
 def test_redrawn_label_noise_leaves_the_mean_and_shrinks_the_spread():
     p = P.replace(noise=1.5)
     one, many = (simulate.losses(p, [0.0, 3.0], trials=200, seed=6, redraws=k) for k in (1, 12))
@@ -66,6 +67,7 @@ def test_redrawn_label_noise_leaves_the_mean_and_shrinks_the_spread():
     np.testing.assert_array_equal(*(simulate.losses(without, 3.0, trials=2, redraws=k).train for k in (1, 5)))
 
 
+@pytest.mark.slow
 def test_means_with_variates_are_the_means_with_smaller_errors():
     p = P.replace(activation="tilted_sin", ridge=0.1, noise=0.0)
     drops = simulate.losses(p, [0.0, 2.0, 5.0], trials=400, seed=7).drops
@@ -79,6 +81,7 @@ def test_means_with_variates_are_the_means_with_smaller_errors():
         assert getattr(few.mean, kind).dof[0] == 5
 
 
+@pytest.mark.slow
 def test_learned_coefficients_are_those_of_a_large_sample():
     p, eta = P.replace(activation="tanh", teacher="shifted_relu"), [0.0, 8.0]
     got = simulate.losses(p, eta, trials=1, seed=3, degree=3)

@@ -63,6 +63,7 @@ def test_no_step_changes_nothing():
     assert np.all(simulate.expansion.norms(P, 0.0, [0, 1, inf], trials=1).values == 0)
 
 
+@pytest.mark.slow
 def test_gaussian_features_have_the_covariance_of_the_features():
     p = P.replace(d=300, N=4)
     now = simulate.draw(p, simulate.key(0))
@@ -103,6 +104,7 @@ def written_out(p, version, now, G, beta, eta, X, Z):
     return F
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_losses_by_the_definition(output):
     p, eta = P.replace(first_layer="gaussian", initial_output=output), 3.0
@@ -133,6 +135,7 @@ def test_real_rows_have_the_losses_of_the_real_step():
     np.testing.assert_array_equal(got.variates, real.variates)
 
 
+@pytest.mark.slow
 def test_more_draws_of_the_noises_leave_the_means_and_shrink_the_spread():
     p, versions = P.replace(noise=1.5), [Version(), Version("gaussian", 1)]
     one, many = (simulate.expansion.losses(p, 3.0, versions, trials=120, seed=6, redraws=k) for k in (1, 8))
@@ -166,6 +169,7 @@ def test_sizes_of_a_cubic_are_read_off_exactly_from_a_step_of_rank_one():
     np.testing.assert_allclose(got[:, :, 2:] / claimed[2:], 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_sizes_of_a_real_step_count_the_growth_of_its_rows(output):
     p = Problem(600, 300, 300, activation=SINE, noise=0.5, initial_output=output)

@@ -87,6 +87,7 @@ def test_equal_seeds_give_equal_features_whatever_the_noise():
     np.testing.assert_allclose((louder.test - quiet.test) / (loud.test - quiet.test), 4, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_control_variates_have_mean_zero_and_explain_the_test_error():
     run = simulate.random_features.path(NARROW, [0.05], trials=600, seed=10, redraws=3)
     variates = estimates.mean(run.variates)

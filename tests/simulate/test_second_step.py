@@ -44,6 +44,7 @@ def _residuals(values, variates):
     return values - design @ np.linalg.lstsq(design, values)[0]
 
 
+@pytest.mark.slow
 def test_outliers_lie_where_predicted():
     p, eta1, eta2 = P.scaled(480), 20.0, 40.0
     run = second_step.outliers(p, eta1, eta2, count=2, trials=16, seed=5)

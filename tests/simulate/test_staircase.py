@@ -41,6 +41,7 @@ def test_plateau_test_error_of_higher_orders_over_a_fresh_sample():
     assert abs(got.test[0, 0] - errors.mean()) < 4 * errors.std() / np.sqrt(errors.size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_moments_of_z_are_variates_of_mean_zero_and_explain_the_stairs(output):
     p = P.replace(n=60, d=20, N=20, ridge=0.5, activation="tilted_sin", initial_output=output)

@@ -9,6 +9,7 @@ QUADRATIC = Target({(1, 0, 0): 1.0, (0, 2, 0): 0.5, (0, 0, 2): -0.5})
 CURVED = (0.0, 1.0, 0.6, 0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "activation", "preprocess", "n"),
     [

@@ -55,6 +55,7 @@ def isotropic_by_damping(p, eta, order=30, omega_change=0.0, z_change=None):
     return train, kappa
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("p", [P1, P2, ODD], ids=["linear", "quadratic", "odd"])
 def test_isotropic_fixed_point_against_plain_iteration(p, layer):
@@ -182,6 +183,7 @@ BATTERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", BATTERY)
 def test_against_simulation(p):
     # 3 standard errors, 2 % and a finite-size allowance of 10/n of the loss, about twice the drift seen from n to 2n
@@ -194,6 +196,7 @@ def test_against_simulation(p):
         assert np.all(np.abs(drop.mean(axis=0) - predicted[row]) < error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", BATTERY[1:4])
 def test_quadrature_that_was_chosen_against_one_five_times_finer(p, monkeypatch):
     eta = np.sqrt(p.n) * np.array([0.0, 0.1, 1.0])
@@ -213,6 +216,7 @@ def test_without_a_step_only_the_linear_part_is_learned(layer, output, monkeypat
     np.testing.assert_allclose(learned[[0, 2, 3]], 0, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [BATTERY[1], BATTERY[3], BATTERY[4]], ids=["quadratic", "softplus", "cubic"])
 def test_learned_coefficients_against_simulation(p):
     # 4 standard errors, 2 % and a finite-size allowance of 5/n; the last step alone learns a curve
@@ -238,6 +242,7 @@ def test_readout_laws_meet_and_differ():
     assert np.all(np.abs(theory.losses(P2.replace(readout=[1.0]), eta).test / gaussian.test - 1) > 0.02)
 
 
+@pytest.mark.slow
 def test_one_value_readout_against_a_simulation_that_redraws_everything():
     p = Problem(480, 240, 240, 0.02, "tanh", "tanh", readout=[1.0], step_samples=120)
     eta = np.sqrt(p.N)
@@ -250,6 +255,7 @@ def test_one_value_readout_against_a_simulation_that_redraws_everything():
     assert abs(losses.mean(axis=0)[1] - blind.test) > 5 * se[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("N", "n"), [(100, 500), (400, 500)])
 def test_equal_readouts_with_a_quadratic_activation_against_a_simulation(N, n):
     """All rests on how little the spikes differ, and on how much of that other directions show."""
@@ -319,6 +325,7 @@ def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():
     assert theory.losses(p, 0.0).test == pytest.approx(untrained[1], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     best = theory.every_step.best_step(P1)
     around = theory.every_step.fixed_point(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
@@ -352,6 +359,7 @@ def test_the_best_step_is_looked_for_beyond_the_root_of_n():
     assert not best.at_bound
 
 
+@pytest.mark.slow
 def test_the_best_ridge_is_found_on_either_side_of_the_grids_best(monkeypatch):
     found = []
     for smallest in (1e-3, 2.1e-3):

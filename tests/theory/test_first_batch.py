@@ -24,6 +24,7 @@ def test_first_batch_carries_the_law_of_residuals():
             assert np.sum(law.pair[a, b] * np.cos(law.y / 2)) == pytest.approx(drawn, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_moments_of_the_first_batch_against_drawn_ones(output):
     p = Problem(1600, 400, 320, 0.05, "softplus", (0.0, 1.0, 0.4), 0.5, initial_output=output)
@@ -62,6 +63,7 @@ def test_what_a_first_batch_has_at_finite_d(output):
     assert np.all(np.abs(mean - expected) < 4 * se + allowance), (mean, expected, se)
 
 
+@pytest.mark.slow
 def test_two_batches_vary_as_drawn_ones_do():
     p = Problem(400, 100, 100, 0.05, teacher=(0.0, 1.0, 0.6), noise=0.3)
     law, sizes = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []

@@ -73,6 +73,7 @@ def test_tail_is_the_variance_of_the_square_of_what_is_not_linear(f, digits, d):
     assert rules.tail(f, mean, std, d)[0] == pytest.approx(exact, rel=digits)
 
 
+@pytest.mark.slow
 def test_harmonics_of_random_directions_are_kernels_of_the_stated_dimension():
     d, count = 5, 1500
     x = np.random.default_rng(0).standard_normal((count, d))

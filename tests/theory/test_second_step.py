@@ -19,6 +19,7 @@ def mean_sizes(p, eta1, eta2, batch):
     return np.sqrt(np.maximum(np.linalg.eigvalsh(gram * np.outer(root, root))[::-1], 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [P, HARD, P.replace(d=900, teacher=(0.0, 1.0))])
 @pytest.mark.parametrize("batch", two.BATCHES)
 def test_the_expansion_is_the_limit_of_small_steps(p, batch):
@@ -53,6 +54,7 @@ def test_leading_sizes_of_vectors_written_out():
     assert two.leading_sizes(p, 0.0, 2.0, count=1)[0] == pytest.approx(2 * p.student.linear * sqrt(p.D))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("teacher", "k"),
     [((0.0, 1.0, 0.5), 0), ((0.0, 1.0, 0.5), 1), ((0.0, 0.0, 0.8, 0.2), 1), ((0.0, 1.0, 0.1), 2), ((0.0, 0.5), 2)],
@@ -100,6 +102,7 @@ def test_the_span_of_both_steps():
     assert twice.rho**2 < two.span(P, 1.0, 1.0, batch="fresh") < 1.05 * twice.rho**2
 
 
+@pytest.mark.slow
 def test_without_a_second_step_the_first_outlier_is_that_of_one_step():
     eta = 3.0
     alone = theory.spectra.weight_spike(P, eta)

@@ -93,6 +93,7 @@ def test_compact_form_equals_the_theorems_double_sum(order):
     assert theory.gains(RICH, order).train == pytest.approx(double_sum(RICH, order), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_gains_against_ridge_on_explicit_limit_features(order):
     """Gaussian-equivalent features plus z^{∘k} with a huge weight: the mean drop of 24 draws against Δ_ℓ."""

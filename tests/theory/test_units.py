@@ -29,6 +29,7 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "activation"),
     [("gaussian", "tanh"), ("sphere", "shifted_relu"), ("sphere", "tilted_sin"), ("gaussian", (0.0, 1.0, 0.3, 0.15))],
@@ -56,6 +57,7 @@ def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
         assert abs(mean[3]) > 0.25 * np.sqrt(mean[0] * mean[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["tilted_sin", (0.0, 1.0, 0.18, 0.24)])
 def test_covariance_of_spike_and_length(activation):
     """Mean of r², its slope on s and the variance that is left, at one readout weight, over the theory's."""
@@ -86,6 +88,7 @@ def test_covariance_of_spike_and_length(activation):
         assert left == pytest.approx(1, abs=0.15), value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_lengths_without_the_coherent_scaling_of_rows(layer):
     """Of the slope of a row's squared length on its spike, what the stretch 6c_3 η a_i β·w_i alone makes."""
@@ -195,6 +198,7 @@ def test_samples_count_in_the_spike_by_their_length(activation):
         np.testing.assert_allclose(found.mean, expected.mean if same else p.target.linear, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "activation"), [("gaussian", "tilted_sin"), ("sphere", (0.0, 1.0, 0.3, 0.1, 0.05))])
 def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     """What is left of s after the spike, and r², as they lean on the readout weight: all of it of order 1/d."""

@@ -61,7 +61,7 @@ def save(fig, name, finding, **arrays):
     """Show a figure and write it as `<name>.png`, with the numbers behind it as `<name>.npz`; then close it.
 
     name : the notebook's two-digit number, an underscore, and words in lower case: "14_gains".
-    finding : what the figure shows, in one sentence: its alternative text, and its line in the gallery.
+    finding : what the figure shows, in one sentence: its alternative text.
     **arrays : numbers, text or arrays of them, by name. Floats keep six significant digits, so that the files
         do not change with the last bits of another machine's arithmetic. Estimates, and lists of them, are stored as
         two arrays: the values, and the standard errors under the same name with `_se`.

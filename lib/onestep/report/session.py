@@ -28,6 +28,11 @@ def ledger_only():
     return bool(os.environ.get("ONESTEP_LEDGER_ONLY"))
 
 
+def quick():
+    """Whether the notebook runs at the sizes of the preset `quick`, too small for some of its rows."""
+    return os.environ.get("ONESTEP_PRESET") == "quick"
+
+
 def show(data):
     """Show text, tables or a picture, given by MIME type, in a notebook; elsewhere print the text."""
     try:

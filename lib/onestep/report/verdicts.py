@@ -2,9 +2,11 @@
 
 Both error rates of a row are stated, as in TensorFlow Probability's `statistical_testing`. A true claim fails rarely:
 tolerances are Student's t with the row's own degrees of freedom, at a level so small that all rows of all notebooks
-together raise a false alarm in at most one run of a hundred. A claim that is off by the tolerance is noticed every
-other time, one off by twice that nearly always: the tolerance over the effect that the row is about is its
-`resolution`, the smallest error it can notice.
+together raise a false alarm in at most one run of a hundred. The tolerance over the effect that the row is about is its
+`resolution`: an error of this size is noticed every other time, one twice as large nearly always.
+
+At the sizes of `PRESET=quick` noise may hide what a row is about. There a bound that is neither shown nor refuted, a
+control that is not rejected and a row none of whose controls is are "not judged at quick"; what is refuted fails.
 """
 
 import json
@@ -22,6 +24,7 @@ ROWS = 250  # the rows that share it: an upper bound on those with noise, contro
 LEVEL = FALSE_ALARMS / ROWS
 CAP = 0.1  # largest allowance, as a share of the effect: what needs more is not tested by such a row
 HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "resolution", "verdict"]
+UNJUDGED = "not judged at quick"
 KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "control": "control rejected"}
 
 
@@ -34,8 +37,8 @@ class Verdicts:
     one per trial (1-D, at least two). The tolerance is t·s.e. at `LEVEL`, in `agrees` plus `allowance`, a finite-size
     allowance in the quantity's units, from theory or from other data than those it judges, at most `CAP` of the effect.
     `scale` is the effect: the claimed value unless stated, and to be stated where that is 0. Rows marked
-    `headline=True` are shown in the README (where a notebook marks none, the first three that are neither identities
-    nor controls). Numbers that are not finite raise ValueError.
+    `headline=True` are followed over other seeds and at larger sizes; the row marked `front=True`, a headline too,
+    stands for the claim in the README. Numbers that are not finite raise ValueError.
 
     `control` is the row's negative control, the claim broken on purpose: a pair `(name, wrong)` or a list of pairs.
     `wrong` is a number, which takes the claimed value's place, or samples or an `Estimate` of a broken experiment,
@@ -49,39 +52,43 @@ class Verdicts:
         self.rows = []
         self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
-    def agrees(self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, control=()):
+    def agrees(
+        self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, front=False, control=()
+    ):
         """|measured − claimed| ≤ t·s.e. + allowance."""
-        self._test("agreement", "=", quantity, claimed, measured, allowance, scale, headline)
+        self._test("agreement", "=", quantity, claimed, measured, allowance, scale, _marks(headline, front))
         self._controls(quantity, control)
 
-    def at_most(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
+    def at_most(self, quantity, bound, measured, *, scale=None, headline=False, front=False, control=()):
         """measured + t·s.e. ≤ bound: the noise counts against the claim."""
-        self._test("bound", "≤", quantity, bound, measured, 0.0, scale, headline)
+        self._test("bound", "≤", quantity, bound, measured, 0.0, scale, _marks(headline, front))
         self._controls(quantity, control)
 
-    def at_least(self, quantity, bound, measured, *, scale=None, headline=False, control=()):
+    def at_least(self, quantity, bound, measured, *, scale=None, headline=False, front=False, control=()):
         """measured − t·s.e. ≥ bound: the noise counts against the claim."""
-        self._test("bound", "≥", quantity, bound, measured, 0.0, scale, headline)
+        self._test("bound", "≥", quantity, bound, measured, 0.0, scale, _marks(headline, front))
         self._controls(quantity, control)
 
-    def succeeds(self, quantity, rate, successes, *, headline=False, control=()):
+    def succeeds(self, quantity, rate, successes, *, headline=False, front=False, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
         successes are (trials,), True or False. In a control, `wrong` is the successes of a broken experiment: Clopper
         and Pearson's upper bound must lie below `rate`.
         """
         rate = _finite(quantity, "rate", rate)
-        row, lower, _ = _binomial(rate, successes)
-        self._add("bound", quantity, row, lower >= rate, np.mean(successes) - lower, headline)
+        row, lower, upper = _binomial(rate, successes)
+        reach = np.mean(successes) - lower
+        self._add("bound", quantity, row | _marks(headline, front), lower >= rate, upper < rate, reach)
         for name, wrong in _pairs(quantity, control):
             row, _, upper = _binomial(rate, wrong)
-            self._add("control", f"{quantity}: {name}", row | {"of": quantity, "name": name}, upper < rate, 0.0, False)
+            row |= {"of": quantity, "name": name} | _marks()
+            self._add("control", f"{quantity}: {name}", row, upper < rate, False, 0.0)
 
     def consistent(self, quantity, claimed, computed, tolerance, *, control=()):
         """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
         if not tolerance > 0:
             raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
-        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, False)
+        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, _marks())
         self._controls(quantity, control)
 
     def _controls(self, of, control):
@@ -89,7 +96,7 @@ class Verdicts:
             sign, claimed, measured, allowance, scale = self._asked[of]
             kind = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
             pair = (claimed, wrong) if kind == "measured" else (wrong, measured)
-            self._test("control", sign, f"{of}: {name}", *pair, allowance, scale, False)
+            self._test("control", sign, f"{of}: {name}", *pair, allowance, scale, _marks())
             self.rows[-1] |= {"of": of, "name": name, "wrong": kind}
 
     def conclude(self):
@@ -100,6 +107,9 @@ class Verdicts:
         """
         if not any(row["control"] for row in self.rows):
             raise ValueError(f"{self.notebook} has no negative control among its {len(self.rows)} verdicts")
+        for row in self.rows:
+            if {other["verdict"] for other in self.rows if other.get("of") == row["quantity"]} == {UNJUDGED}:
+                row["verdict"] = UNJUDGED if row["passed"] else row["verdict"]
         self._show()
         number = self.notebook[:3]
         ledger = {
@@ -116,7 +126,7 @@ class Verdicts:
         if failing and not session.ledger_only():
             raise AssertionError("; ".join(describe(row) for row in failing))
 
-    def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, headline):
+    def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, marks):
         claimed = _finite(quantity, "the claimed value", claimed)
         found = _estimate(quantity, measured)
         allowance = _finite(quantity, "allowance", allowance)
@@ -132,9 +142,9 @@ class Verdicts:
         above, below = found.value - claimed, claimed - found.value
         off = {"=": max(above, below), "≤": above, "≥": below}[sign] - allowance  # > 0 on the wrong side of the claim
         if kind == "control":
-            passed = off > reach
+            passed, refuted = off > reach, False
         else:
-            passed = off <= (reach if sign == "=" else -reach)
+            passed, refuted = off <= (reach if sign == "=" else -reach), off > reach
         terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
         if found.chi2 > found.spare:
             terms[-1] += f" (widened, χ² {digits(found.chi2, 2)} on {found.spare})"
@@ -151,20 +161,20 @@ class Verdicts:
                 "tolerance": session.rounded(reach + allowance),
             },
         }
-        self._add(kind, quantity, row, passed, (reach + allowance) / scale, headline)
+        self._add(kind, quantity, row | marks, passed, refuted, (reach + allowance) / scale)
 
-    def _add(self, kind, quantity, row, passed, resolution, headline):
+    def _add(self, kind, quantity, row, passed, refuted, resolution):
         if any(other["quantity"] == quantity and other["kind"] == kind for other in self.rows):
             raise ValueError(f"{self.notebook} already has a verdict on {quantity!r}")
         wrong = "HOLDS, BUT MUST NOT" if kind == "control" else "FAILS"
+        unjudged = session.quick() and not passed and not refuted
         row |= {
             "quantity": quantity,
             "kind": kind,
             "control": kind == "control",
             "resolution": session.rounded(float(resolution), 2),
-            "verdict": KINDS[kind] if passed else wrong,
-            "passed": bool(passed),
-            "headline": headline,
+            "verdict": UNJUDGED if unjudged else KINDS[kind] if passed else wrong,
+            "passed": bool(passed or unjudged),
         }
         self.rows.append(row)
 
@@ -245,7 +255,7 @@ def folded(rows):
 def _outcome(row):
     """A control in words: what was broken, the wrong value or measurement, and whether it was rejected."""
     wrong = row["claimed"] if row.get("wrong") == "claimed" else row["measured"]
-    return f"{row['name']}: {wrong}, {'rejected' if row['passed'] else row['verdict']}"
+    return f"{row['name']}: {wrong}, {row['verdict'].removeprefix('control ')}"
 
 
 def resolution(row):
@@ -257,6 +267,11 @@ def resolution(row):
 def label(row):
     """The name of a row of the ledger as tables show it."""
     return f"control: {row['quantity']}" if row["control"] else row["quantity"]
+
+
+def _marks(headline=False, front=False):
+    """What a row of the ledger says of its place in pages."""
+    return {"headline": bool(headline or front)} | ({"front": True} if front else {})
 
 
 def _pairs(quantity, control):

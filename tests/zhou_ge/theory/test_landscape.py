@@ -149,6 +149,7 @@ def test_certificate_at_a_penalty_is_the_sign_of_the_minimiser_and_tends_to_the_
     np.testing.assert_allclose(certificate_at(CLOSE, low, 1e-4, W), Certificate(CLOSE)(W), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, STAR, UNEQUAL])
 def test_nothing_ends_between_the_minimum_and_the_stuck_objective(teacher):
     ridge, system = 3e-3, threestage.Population(teacher)

@@ -1,0 +1,122 @@
+"""Records of runs too long to repeat, each with its date: figures/large.json and seeds.json, and pages that show them.
+
+large    what `make figures PRESET=large` found
+seeds    what fails under other roots, and how far headline rows lie from what is claimed in the mean over `ROOTS`
+"""
+
+import json
+import sys
+from datetime import date
+
+import numpy as np
+
+from onestep.estimates import Estimate
+from onestep.report import describe, label, markdown_table, resolution
+from run_notebook import ROOT, write
+
+ROOTS = (*range(101, 111), *range(201, 211))  # the other roots, fixed before any of them was run
+
+
+def read(kind):
+    """{notebook: record}; empty if there is none yet."""
+    path = ROOT / f"figures/{kind}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def keep(kind, found, page):
+    """Put records in place of those of the same notebooks, and show all of them."""
+    kept = dict(sorted((read(kind) | found).items()))
+    text = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write({ROOT / f"figures/{kind}.json": text.encode(), ROOT / f"figures/{kind}.md": page(kept).encode()})
+
+
+def keep_large(found):
+    """Keep what large runs found.   found : as in `tables.conclude`."""
+    kept = {}
+    for task, book, _, known in (each for each in found if each[1]):
+        kept[task.name] = {
+            "date": date.today().isoformat(),
+            "minutes": round(known["seconds"] / 60, 1),
+            "rows": len(book["rows"]),
+            "failing": [describe(row) for row in book["rows"] if not row["passed"]],
+            "verdicts": [row for row in book["rows"] if row["headline"]],
+        }
+    keep("large", kept, large_page)
+
+
+def large_page(kept):
+    """`figures/large.md`."""
+    runs = [[n, r["date"], f"{r['minutes']:.1f}", str(r["rows"]), "<br>".join(r["failing"])] for n, r in kept.items()]
+    rows = [(name, row) for name, r in kept.items() for row in r["verdicts"]]
+    body = [[n, label(r), r["claimed"], r["measured"], resolution(r), r["verdict"]] for n, r in rows]
+    sharp = [100 * row["resolution"] for _, row in rows if row["kind"] == "agreement"]
+    return f"""# The precise table
+
+What `make figures PRESET=large` finds: larger sizes, more replicates. Each result is of the notebook as it stood on \
+the date given. The median resolution of {len(sharp)} headline rows is {np.median(sharp):.1f} %.
+
+{markdown_table(["notebook", "run on", "minutes", "rows", "not as they should be"], runs)}
+
+## Headline rows
+
+{markdown_table(["notebook", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"], body)}
+"""
+
+
+def seeds(found, roots):
+    """Say what failed under these roots, and keep it if they are all of `ROOTS`; returns the exit status.
+
+    found : as in `tables.conclude`.
+    """
+    kept = {}
+    for name in dict.fromkeys(task.name for task, *_ in found):
+        runs = [(task.in_force["seed"], book, message) for task, book, message, _ in found if task.name == name]
+        failed = {str(root): " ".join(message.split()) for root, _, message in runs if message}
+        books = [book for _, book, _ in runs if book]
+        pool = pooled(books) if len(books) == len(roots) > 1 else []
+        kept[name] = {"date": date.today().isoformat(), "roots": len(roots), "failed": failed, "headlines": pool}
+    print(seeds_page(kept))
+    if tuple(roots) == ROOTS:
+        keep("seeds", kept, seeds_page)
+    else:
+        print("not kept in figures/seeds.md, which is of the twenty roots of `make seeds`", file=sys.stderr)
+    return int(any(record["failed"] for record in kept.values()))
+
+
+def pooled(books):
+    """How far the mean over roots lies from what is claimed, in per cent of the effect, for each headline row."""
+    rows = {}
+    for row in (row for book in books for row in book["rows"]):
+        if row["headline"] and row["kind"] == "agreement" and row["values"]["se"]:
+            effect = row["values"]["tolerance"] / row["resolution"]
+            off = 100 * (row["values"]["measured"] - row["values"]["claimed"]) / effect
+            rows.setdefault(row["quantity"], []).append((off, row["resolution"]))
+    found = []
+    for quantity, each in rows.items():
+        off, sharp = np.transpose(each)
+        mean = Estimate(off.mean(), off.std(ddof=1) / np.sqrt(off.size))
+        found.append({"quantity": quantity, "off": str(mean), "resolution": f"{100 * np.median(sharp):.2g} %"})
+    return found
+
+
+def seeds_page(kept):
+    """`figures/seeds.md`."""
+    runs, body = [], []
+    for name, r in kept.items():
+        failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
+        runs.append([name, r["date"], str(r["roots"]), str(len(r["failed"])), failed])
+        body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
+    return f"""# Other seeds
+
+What notebooks do at their default sizes under other roots than their own, each as it stood on the date given. The \
+twenty roots of `make seeds` are {", ".join(map(str, ROOTS))}.
+
+{markdown_table(["notebook", "run on", "roots", "roots that fail", "root: what failed"], runs)}
+
+## Headline rows, pooled
+
+How far the mean over roots lies from what is claimed, with its standard error, in per cent of the effect that the row \
+is about. Theory and extrapolation leave something out where this is not zero.
+
+{markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body)}
+"""

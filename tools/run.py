@@ -1,0 +1,155 @@
+"""Run the notebooks that are not current: `python tools/run.py [NB ...] [--preset quick|default|large]`.
+
+The default preset writes executed notebooks back to notebooks/, figures and verdicts to figures/, and the tables of
+README and docs/. `quick` and `large` take other sizes from notebooks/presets.toml, `--set n=400` any values, `--seeds
+101 102` other root seeds; their results go to build/. What has finished is kept, whatever happens to the others.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from run_notebook import ROOT, UserError, done, interrupt, outputs, plan, presets
+
+MOST = 6  # differences named for one notebook
+
+
+def main():
+    """The command; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="run.py", description=__doc__.partition("\n\n")[0], allow_abbrev=False)
+    parser.add_argument("notebooks", nargs="*", metavar="NB", help="beginnings of names, such as 13; default: all")
+    parser.add_argument("--preset", default="default", choices=("quick", "default", "large"))
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of parameters")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[], metavar="ROOT", help="run under each root")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="notebooks at a time (default: one a core)")
+    options = parser.parse_args()
+    if (options.preset != "default") + bool(options.set) + bool(options.seeds) > 1:
+        parser.error("--preset, --set and --seeds go one at a time")
+    try:
+        (ROOT / "build").mkdir(exist_ok=True)
+        with open(ROOT / "build/lock", "w") as lock:  # which the processes started here inherit
+            os.set_inheritable(lock.fileno(), True)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("waiting for another run in this folder to finish", flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            return run(options)
+    except KeyboardInterrupt:
+        print("interrupted; what had finished is kept, and the next run continues from there", file=sys.stderr)
+        return 130
+    except UserError as error:
+        message = str(error)
+    except ModuleNotFoundError as error:
+        message = f"{error} in {sys.executable}, which needs what requirements.txt lists"
+    except OSError as error:  # a full disk, or a folder that is read-only
+        message = f"{error}; what had finished is kept"
+    print(f"error: {message}", file=sys.stderr)
+    return 2
+
+
+def run(options):
+    """Run what is asked for and say what came of it; returns the exit status."""
+    every = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    wanted = [Path(start).name.removesuffix(".ipynb") for start in options.notebooks]
+    for start in wanted:
+        if not any(name.startswith(start) for name in every):
+            raise UserError(f"no notebook's name begins with {start!r}; there are {', '.join(every)}")
+    names = [name for name in every if name.startswith(tuple(wanted or [""]))]
+    labels = [f"seeds/{seed}" for seed in options.seeds] or ["custom" if options.set else options.preset]
+    tasks = [plan(label, name, *options.set) for label in labels for name in names]
+    stale = [task for task in tasks if not done(task)]
+    if not stale and labels == ["default"]:  # which holds no failing verdict
+        print("nothing had to run: the results are those of the last run")
+        return 0
+    said = execute(stale, options) if stale else {}
+    found = [(task, *outcome(task, said.get(task.key, {}))) for task in tasks]
+
+    import records
+    import tables
+
+    if options.seeds:
+        return records.seeds(found, options.seeds)
+    status = tables.conclude(found, outputs(tasks[0].label))
+    if labels == ["large"]:
+        records.keep_large(found)
+    if labels in (["large"], ["default"]):
+        tables.update()
+    if labels == ["default"]:
+        same = sum(each.get("differences") == [] for each in said.values())
+        some = f"{same} of the {len(stale)} notebooks that ran reproduce the committed figures"
+        print(some if same < len(stale) else f"reproduces the committed figures: all {same} that ran")
+    return status
+
+
+def outcome(task, said):
+    """(a notebook's ledger or None, what is wrong, what is known of its run or {})."""
+    known = done(task)
+    if not known:
+        return None, said["message"], known
+    from onestep.report import describe
+
+    book = json.loads((outputs(task.label)[1] / f"{task.name}.json").read_text(encoding="utf-8"))
+    return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
+
+
+def execute(tasks, options):
+    """Run tasks, the longest first and so many at a time; {key: what `run_notebook` says of it}."""
+    from tqdm import tqdm
+
+    cost = {task.key: presets().get("seconds", {}).get(task.name, 20) for task in tasks}
+    tasks = sorted(tasks, key=lambda task: -cost[task.key])
+    line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
+    bar = tqdm(total=sum(cost.values()), bar_format=line, smoothing=0, leave=False, disable=None)
+    bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
+    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(options.jobs)
+    try:
+        said = pool.map(partial(one, bar, cost, processes, stop, options), tasks)
+        return {task.key: each for task, each in zip(tasks, said, strict=True)}
+    except KeyboardInterrupt:
+        stop.set()
+        for process in processes:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown()
+        bar.close()
+
+
+def one(bar, cost, processes, stop, options, task):
+    """Run one task in a process of its own; returns what that says of it."""
+    if stop.is_set():
+        return {"message": "interrupted"}
+    where = f"{task.name}, root {task.in_force['seed']}" if options.seeds else task.name
+    bar.write(f"{where}: starts")
+    command = [sys.executable, ROOT / "tools/run_notebook.py", task.label, task.name, *options.set]
+    said = {"message": "its process ended early, perhaps as the memory ran out"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, close_fds=False) as process:
+        processes.append(process)
+        for line in process.stdout:
+            if line == ".\n":
+                bar.update(cost[task.key] / task.cells)
+            else:
+                said = json.loads(line)
+    text = f"{where}: {said.get('cost', 'FAILED')}"
+    if task.label == "default" and "cost" in said:
+        found = said["differences"]
+        more = [f"and {len(found) - MOST} more"] * (len(found) > MOST)
+        first = "differs from the results that were there, and is written anew:" if found else "as before"
+        text += ", " + "\n  ".join([first, *found[:MOST], *more])
+    bar.write(text)
+    return said
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
+    sys.exit(main())

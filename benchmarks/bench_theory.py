@@ -5,7 +5,7 @@ from types import ModuleType
 import numpy as np
 from timing import seconds, timed
 
-from onestep import Problem, multiindex, simulate, theory
+from onestep import Problem, simulate, theory
 from onestep.zhou_ge import relu
 from onestep.zhou_ge import theory as zhou_ge
 
@@ -17,7 +17,6 @@ def calls(p):
     """Functions without arguments, by what a reader would write."""
     eta, small = (p.n ** np.linspace(0.0, largest, 50) for largest in (0.5, 0.2))
     teacher = relu.random_teacher(20, 4, simulate.key(0))
-    target = multiindex.Target({(1, 0): 1.0, (0, 2): 0.5})
     return {
         "traces(p)": lambda: theory.traces(p),
         "untrained_limit(p)": lambda: theory.untrained_limit(p),
@@ -32,7 +31,6 @@ def calls(p):
         "spectra.weight_spike(p, η)": lambda: theory.spectra.weight_spike(p, eta[25]),
         "spectra.feature_spikes(p, η)": lambda: theory.spectra.feature_spikes(p, eta[25]),
         "spectra.birth(p, 2)": lambda: theory.spectra.birth(p, 2),
-        "directions.energy(g, d, n)": lambda: theory.directions.energy(target, 300, [90_000]),
         "threestage.minimum(teacher, λ)": lambda: zhou_ge.threestage.minimum(teacher, 3e-3),
         "landscape.global_minimum(teacher, λ)": lambda: zhou_ge.landscape.global_minimum(teacher, 3e-3),
     }

@@ -1,9 +1,8 @@
-"""Three-stage training and the giant step against the straightforward ways: samples, fixed steps, all coordinates."""
+"""Three-stage training against the straightforward ways: samples and fixed steps."""
 
 import numpy as np
 from timing import row, timed
 
-from onestep import hermite, multiindex, simulate
 from onestep.simulate import key
 from onestep.zhou_ge import relu, theory
 from onestep.zhou_ge.simulate import threestage
@@ -40,25 +39,6 @@ def descent(share):
     return row(what, f"fixed step, {slow.evaluations} gradients", theirs, ours)
 
 
-def step(d):
-    """One giant step in the coordinates that matter against all of them."""
-    n, N = d**2, 12
-    target = multiindex.Target({(1, 0): 1.0, (0, 2): 0.5})
-    slope = hermite.function("shifted_relu").derivative
-
-    def everything():
-        rng = key(0, 3)
-        W = rng.standard_normal((N, d))
-        W /= np.linalg.norm(W, axis=1, keepdims=True)
-        X = rng.standard_normal((n, d))
-        G = (target(X[:, :2])[:, None] * slope(X @ W.T)).T @ X
-        return G[:, :2] / np.linalg.norm(G, axis=1, keepdims=True)
-
-    ours, _ = timed(lambda: simulate.directions.one_step(target, d, n, N, key(0, 2)))
-    theirs, _ = timed(everything)
-    return row(f"one giant step, d = {d}, N = {N}, n = d²", "all coordinates", theirs, ours)
-
-
-def rows(samples=10_000, share=0.01, d=300):
+def rows(samples=10_000, share=0.01):
     """Lines under `timing.HEAD`."""
-    return [gradient(samples), descent(share), step(d)]
+    return [gradient(samples), descent(share)]

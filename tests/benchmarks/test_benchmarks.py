@@ -42,7 +42,7 @@ def program():
         (lambda: bench_sweep.rows(P, points=2), 3),
         (lambda: bench_operator_norm.rows(SOFT), 1),
         (lambda: bench_every_step.rows(P, points=2), 2),
-        (lambda: bench_threestage.rows(samples=100, share=10.0, d=12), 3),
+        (lambda: bench_threestage.rows(samples=100, share=10.0), 2),
     ],
     ids=["sweep", "operator_norm", "every_step", "threestage"],
 )

@@ -23,7 +23,6 @@ SCRIPTS = [(page, line) for page, line in COMMANDS if re.match(r"(\S*/)?python [
 SMALL = {
     "n=1000, d=300, N=500": "n=100, d=30, N=50",
     "n=600, d=": "n=150, d=",
-    "100, 10_000, 200": "20, 400, 20",
 }
 SMALL |= {
     "trials=1000": "trials=4",

@@ -4,7 +4,6 @@
 
 problem    one experiment, frozen; what every call takes
 hermite    functions of a Gaussian variable: activations and teachers
-multiindex  targets with several directions, for the neighbouring papers
 theory/    what is predicted; never imports simulate/
 simulate/  what is measured; never imports theory/. Twins bear one name: theory.staircase predicts what
            simulate.staircase measures. They meet in notebooks, in tests, and in study
@@ -16,7 +15,7 @@ report     what a notebook hands over: figures and verdicts
 checks     arguments and memory
 """
 
-from . import estimates, hermite, multiindex, report, simulate, theory
+from . import estimates, hermite, report, simulate, theory
 from .own_problem import Study, study
 from .problem import Problem
 

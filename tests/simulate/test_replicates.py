@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from onestep import Problem, simulate
-from onestep.multiindex import Target
 from onestep.zhou_ge import relu
 from onestep.zhou_ge.simulate import threestage
 
@@ -16,10 +15,6 @@ P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
 def trained(system, rng):
     return threestage.train(system, 4, rng, [1e-2]).fitted
-
-
-def gradient(now):
-    return now.X.T @ now.y
 
 
 def numbers(result):
@@ -51,7 +46,6 @@ def pool(request):
         yield pool
 
 
-TARGET = Target({(1, 0): 1.0, (0, 2): 0.5})
 SYSTEM = relu.Population(relu.random_teacher(4, 2, simulate.key(0)))
 DRAWS = {
     "losses": partial(simulate.losses, P, [0.0, 3.0]),
@@ -61,16 +55,6 @@ DRAWS = {
     "norms": partial(simulate.expansion.norms, P, [2.0], [1]),
     "expansion": partial(simulate.expansion.losses, P, 2.0, [simulate.expansion.Version("gaussian", 1)]),
     "forms": partial(simulate.expansion.forms, P, [0.1]),
-    "first_stair": partial(simulate.covariance.first_stair, P, [1.0] * P.d, [gradient]),
-    "outliers": partial(simulate.second_step.outliers, P, 2.0, 1.0),
-    "second_directions": partial(simulate.second_step.directions, P),
-    "second_losses": partial(simulate.second_step.losses, P, 2.0, 1.0),
-    "second_stairs": partial(simulate.second_step.first_stairs, P, 2.0, 1.0),
-    "kernel_ridge": partial(simulate.baselines.kernel_ridge, P, simulate.baselines.RBF(), [0.1]),
-    "one_step": partial(simulate.repeat, partial(simulate.directions.one_step, TARGET, 8, 50, 4)),
-    "fresh_steps": partial(
-        simulate.repeat, partial(simulate.directions.fresh_steps, TARGET, 8, 50, 4, 2, activation="tanh")
-    ),
     "train": partial(simulate.repeat, partial(trained, SYSTEM)),
 }
 

@@ -1,13 +1,9 @@
 """What is measured; each module but the last six has one of the same name in `theory` that predicts it.
 
 random_features  untrained networks: penalty path and learned degrees
-covariance       inputs of any covariance: untrained network, first stair of a preconditioned step
 staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
-second_step      the first layer after two steps: outliers, directions, losses
 expansion        F against F_ℓ and against Gaussian features
-baselines        kernel ridge regression
-directions       giant steps on targets with several directions
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
@@ -23,16 +19,12 @@ what is allowed, and so does too little memory, before anything is drawn.
 
 from . import (
     averages,
-    baselines,
     control_variates,
-    covariance,
     data,
-    directions,
     every_step,
     expansion,
     network,
     random_features,
-    second_step,
     staircase,
     svd,
 )

@@ -4,31 +4,25 @@ random_features  the network before the step as d → ∞: effective ridge, trac
 staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes are of finite strength
 every_step       losses at the n and d at hand for every step from 0 to Θ(√n); the best step and the best ridge
 fixed_point      its equations, module by module (theory alone, as quadrature)
-second_step      outliers and directions after a second step, on the same batch or a fresh one
 quadrature       rules, and the expansion in harmonics on the sphere
 expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
 spectra          bulks and spikes of W and F (theory alone: notebooks measure them)
-covariance       untrained network and first stair of any preconditioner, for Gaussian inputs of any covariance
-baselines        levels of linear regression and kernels
-directions       what one giant step learns of several directions
+covariance       first stair of any preconditioner, for Gaussian inputs of any covariance (theory alone)
 """
 
 from . import (
-    baselines,
     covariance,
-    directions,
     every_step,
     expansion,
     fixed_point,
     quadrature,
     random_features,
-    second_step,
     spectra,
     staircase,
 )
-from .covariance import untrained as untrained_limit
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces
+from .random_features import untrained as untrained_limit
 from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, thresholds

@@ -1,10 +1,15 @@
 """The untrained network in the limit: effective ridge, the traces m1 and m2, and the losses of random features.
 
-Everything runs on the effective ridge ν of the random features: with Σ = c_1² W0 W0ᵀ + c_{>1}² I the covariance of
-a row of F0 given W0, and df(ν) = tr Σ(Σ + ν)⁻¹ / n,
+Everything runs on the effective ridge ν of the random features: with C = c_1² W0ΣW0ᵀ + c_{>1}² I the covariance of a
+row of F0 given W0, Σ that of the inputs with eigenvalues s_j of mean 1, and df(ν) = tr C(C + ν)⁻¹ / n,
 
-    λ = ν (1 - df(ν)),   (F0F0ᵀ + λnI)⁻¹ ≃ I/(nν) on directions independent of X̃,
-    T = tr[I + c_1²/(ν + c_{>1}²) W0ᵀW0]⁻¹ / d,   hence  m1 = (φ/ψ)/ν,  m2 = (φ/ψ) T/ν.
+    λ = ν (1 - df(ν)),   (F0F0ᵀ + λnI)⁻¹ ≃ I/(nν) on directions independent of X̃.
+
+The features leave the share T_j of a linear signal along eigendirection j,
+
+    T_j = 1/(1 + (N/d) c_1² q s_j),   1/q = ν + c_{>1}² + (c_1²/d) Σ_j s_j T_j,   df = (N/n)(1 - νq),
+
+and for Σ = I  m1 = (φ/ψ)/ν,  m2 = (φ/ψ) T/ν.
 
 Losses are written as λ J with J = ỹᵀ(FFᵀ + λnI)⁻¹ỹ a function of ν; test errors follow by generalised
 cross-validation, L_te = -ν² (∂J/∂ν) (dν/dλ), exact in the limit because rows of F are i.i.d. given W.
@@ -28,7 +33,7 @@ class Traces:
     """m1, m2 of the slides, with what they are made of.
 
     nu : effective ridge ν.  T : share of a linear signal that the features leave unexplained, in (0, 1].
-    dnu, dT : dν/dλ and dT/dν.  df : tr Σ(Σ + ν)⁻¹/n.
+    dnu, dT : dν/dλ and dT/dν.  df : tr C(C + ν)⁻¹/n.
     residual : |λ - ν(1 - df)|/ν, checked to be below 1e-12.
     """
 
@@ -63,11 +68,8 @@ class Losses:
 def traces(p: Problem) -> Traces:
     """Limits m1 = (φ/ψ) tr(F0F0ᵀ + λnI)⁻¹ and m2 = (φ/ψ) tr(X̃ᵀ(F0F0ᵀ + λnI)⁻¹X̃)/d.
 
-    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020). The system is
-    reduced to ν - λ - ν df(ν) = 0, convex and increasing at its only root above λ, so Newton's iteration started at
-    the upper bound λ + tr Σ/n descends to that root and no other.
-
-    Raises ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
+    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020). Raises
+    ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
     """
     as_problem(p)
     return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
@@ -75,25 +77,61 @@ def traces(p: Problem) -> Traces:
 
 @lru_cache(maxsize=4096)
 def _traces(phi, psi, ridge, c1, tail):
-    at, dnu, residual = effective_ridge(
-        lambda nu: response(nu, phi, psi, c1, tail), ridge, ridge + (phi / psi) * (c1**2 + tail)
-    )
+    at, dnu, residual = solved(phi, psi, ridge, c1, tail)
     (df, _), (T, dT) = split(at.df), split(at.T)
     nu = at.nu.real
     m1 = (phi / psi) / nu
     return Traces(m1, m1 * T, nu, T, dnu, dT, df, residual)
 
 
-def effective_ridge(at, ridge, start):
-    """The root ν of ridge = ν (1 - df(ν)), by Newton's iteration from an upper bound `start`.
+def untrained(p: Problem) -> Losses:
+    """Limits of L_tr(F0) and L_te(F0): the random-features model of Mei and Montanari (2022)."""
+    t = traces(p)
+    linear, rest = p.target.linear**2, best_linear(p)
+    level = linear * t.T + rest
+    return Losses(p.ridge * level / t.nu, float((level - t.nu * linear * t.dT) * t.dnu))
 
-    Returns the `Response` at(ν + i·IMAGINARY), dν/dλ and the residual relative to ν. Raises ArithmeticError if that
-    exceeds 1e-12.
+
+class Response(NamedTuple):
+    """ν, T(ν) and df(ν), complex where a derivative is taken; T has the shape of the eigenvalues s."""
+
+    nu: complex
+    T: complex | np.ndarray
+    df: complex
+
+
+def response(nu, phi, psi, c1, tail, s=1.0):
+    """The `Response` at nu = ν; 1/q solves a concave equation, by Newton's iteration from above.
+
+    phi, psi, c1, tail : d/n, d/N, c_1 and c_{>1}² of a Problem.
+    s : 1 for isotropic inputs, or the eigenvalues (m,) of their covariance, with mean 1.
     """
-    nu = start
+    strength, base = c1**2, nu + tail
+    inverse = base + strength
+    for _ in range(100):
+        T = inverse / (inverse + strength / psi * s)
+        slope = strength * np.mean(s * T * (1 - T)) / inverse
+        step = (inverse - base - strength * np.mean(s * T)) / (1 - slope)
+        inverse = inverse - step
+        if abs(step) < 1e-15 * abs(inverse):
+            break
+    T = inverse / (inverse + strength / psi * s)
+    df = phi / psi * (tail + strength * np.mean(s * T)) / inverse  # 1 - ν/inverse, not cancelled
+    return Response(nu, T, df)
+
+
+def solved(phi, psi, ridge, c1, tail, s=1.0):
+    """The `Response` at ν + i·IMAGINARY with ridge = λ = ν (1 - df(ν)), dν/dλ, and the residual relative to ν.
+
+    phi, psi, c1, tail, s : as in `response`.
+
+    ν - λ - ν df(ν) is convex and increases at its only root above λ, so that Newton's iteration from the upper bound
+    λ + tr C/n descends to that root and no other. Raises ArithmeticError if the residual exceeds 1e-12.
+    """
+    nu = ridge + phi / psi * (c1**2 + tail)
     for _ in range(500):
-        found = at(nu + 1j * IMAGINARY)
-        df, ddf = split(found.df)
+        at = response(nu + 1j * IMAGINARY, phi, psi, c1, tail, s)
+        df, ddf = split(at.df)
         step = (nu - ridge - nu * df) / (1 - df - nu * ddf)
         if not step > 1e-15 * nu:
             break
@@ -101,29 +139,11 @@ def effective_ridge(at, ridge, start):
     residual = abs(nu - ridge - nu * df) / nu
     if not (nu >= ridge and residual < 1e-12):
         raise ArithmeticError(f"the effective ridge did not converge: residual {residual:.1e} at λ = {ridge:g}")
-    return found, 1 / (1 - df - nu * ddf), residual
-
-
-class Response(NamedTuple):
-    """ν, T(ν) and df(ν), complex where a derivative is taken; T is an array for several eigenvalues of a covariance."""
-
-    nu: complex
-    T: complex | np.ndarray
-    df: complex
-
-
-def response(nu, phi, psi, c1, tail):
-    """The `Response` at ν; T solves c_1²T² + T(B + c_1²/ψ - c_1²) - B = 0, B = ν + c_{>1}²."""
-    B, s = nu + tail, c1**2
-    half = B + s / psi - s
-    root = np.sqrt(half**2 + 4 * s * B)
-    T = 2 * B / (half + root) if half.real > 0 else (root - half) / (2 * s)
-    share = tail + s * T
-    return Response(nu, T, (phi / psi) * share / (nu + share))
+    return at, 1 / (1 - df - nu * ddf), residual
 
 
 def split(value):
-    """A quantity at ν + i·IMAGINARY as (value, derivative)."""
+    """(value, derivative in ν) of a quantity whose value at ν + i·IMAGINARY is given."""
     return value.real, value.imag / IMAGINARY
 
 
@@ -133,10 +153,7 @@ def best_linear(p: Problem):
 
 
 def printed_system(p: Problem, m1, m2):
-    """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,).
-
-    m1 : .  m2 : .
-    """
+    """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,)."""
     c1, tail = p.student.linear**2, p.student.tail
     Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)
     first = p.phi * (m1 - m2) * (tail * m1 + c1 * m2) + Psi
@@ -145,5 +162,8 @@ def printed_system(p: Problem, m1, m2):
 
 
 def common_part(p, at, *, length=1.0):
-    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest; length : Var ‖x‖² over 2d."""
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest.
+
+    at : a `Response` or `Traces`.   length : Var ‖x‖² over 2d.
+    """
     return length * 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

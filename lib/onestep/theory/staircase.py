@@ -19,8 +19,7 @@ from scipy.special import factorial
 from ..checks import frozen, number, steps, whole
 from ..hermite import gaussian_moments, monomials
 from ..problem import Problem, as_problem
-from .covariance import untrained
-from .random_features import IMAGINARY, Losses, common_part, response, split, traces
+from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
 _REACH = 1 / 4  # … and good to 1 % up to this s

@@ -19,7 +19,6 @@ def test_a_folder_is_made_or_refused(tmp_path):
         lambda: simulate.draw(HUGE, simulate.key(0)),
         lambda: simulate.losses(HUGE, 1.0, trials=1),
         lambda: simulate.plateaus(HUGE, [1], trials=1),
-        lambda: simulate.random_features.path(HUGE, 0.1, trials=1),
         lambda: simulate.expansion.sizes(HUGE, 1.0, 1, trials=1),
     ],
 )

@@ -98,12 +98,6 @@ def test_learned_coefficients_are_those_of_a_large_sample():
     np.testing.assert_array_equal(got.test, simulate.losses(p, eta, trials=1, seed=3).test)
 
 
-def test_untrained_network_has_learned_what_the_penalty_path_says():
-    path = simulate.random_features.path(P, P.ridge, degree=3, trials=2, seed=5)
-    learned = simulate.losses(P, 0.0, trials=2, seed=5, degree=3).learned
-    np.testing.assert_allclose(learned, path.learned[:, 0], atol=1e-9)
-
-
 def test_shapes():
     assert simulate.losses(P, 1.0, trials=3, degree=2).learned.shape == (3, 3)
     assert simulate.losses(P, [0.0, 1.0], trials=3, degree=2, redraws=2).learned.shape == (3, 2, 3)

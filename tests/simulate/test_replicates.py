@@ -50,7 +50,6 @@ SYSTEM = relu.Population(relu.random_teacher(4, 2, simulate.key(0)))
 DRAWS = {
     "losses": partial(simulate.losses, P, [0.0, 3.0]),
     "plateaus": partial(simulate.plateaus, P, [0, 1]),
-    "path": partial(simulate.random_features.path, P, [0.01, 1.0]),
     "sizes": partial(simulate.expansion.sizes, P, [2.0], 2),
     "norms": partial(simulate.expansion.norms, P, [2.0], [1]),
     "expansion": partial(simulate.expansion.losses, P, 2.0, [simulate.expansion.Version("gaussian", 1)]),

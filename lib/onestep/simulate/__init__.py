@@ -1,6 +1,5 @@
-"""What is measured; each module but the last six has one of the same name in `theory` that predicts it.
+"""What is measured; `staircase` and `every_step` have twins of the same name in `theory` that predict it.
 
-random_features  untrained networks: penalty path and learned degrees
 staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
 expansion        F against F_ℓ and against Gaussian features
@@ -24,7 +23,6 @@ from . import (
     every_step,
     expansion,
     network,
-    random_features,
     staircase,
     svd,
 )

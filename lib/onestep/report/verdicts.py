@@ -31,8 +31,14 @@ KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "cont
 class Verdicts:
     """The verdict rows of one notebook; `conclude` shows them, keeps them in a ledger and fails if one of them fails.
 
-    notebook : its name, "14_test_error_gains".   claim : in a few words, with its number.   source : where it is made.
+    Parameters
+    ----------
+    notebook : its name, such as "14_test_error_gains"
+    claim : the claim in a few words, with its number
+    source : where it is made
 
+    Notes
+    -----
     Each method below adds one row, named by `quantity`. `measured` is an `Estimate` or the samples it is the mean of,
     one per trial (1-D, at least two). The tolerance is t·s.e. at `LEVEL`, in `agrees` plus `allowance`, a finite-size
     allowance in the quantity's units, from theory or from other data than those it judges, at most `CAP` of the effect.
@@ -145,14 +151,10 @@ class Verdicts:
             passed, refuted = off > reach, False
         else:
             passed, refuted = off <= (reach if sign == "=" else -reach), off > reach
-        terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
-        if found.chi2 > found.spare:
-            terms[-1] += f" (widened, χ² {digits(found.chi2, 2)} on {found.spare})"
-        terms += [digits(allowance, 2)] if allowance else []
         row = {
             "claimed": ("" if sign == "=" else f"{sign} ") + digits(claimed),
             "measured": "computed " * (kind == "identity") + shown(found),
-            "tolerance": " + ".join(terms) or "exact",
+            "tolerance": _allowed(found, reach, allowance),
             "values": {
                 "claimed": session.rounded(claimed),
                 "measured": session.rounded(found.value),
@@ -290,6 +292,15 @@ def _binomial(rate, successes):
     upper = special.betainccinv(count + 1, trials - count, LEVEL) if count < trials else 1.0
     row = {"claimed": f"≥ {rate:g}", "measured": f"{count} of {trials}", "tolerance": "exact binomial"}
     return row, lower, upper
+
+
+def _allowed(found, reach, allowance):
+    """A row's tolerance in words; a standard error that a bad fit has widened says so."""
+    terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
+    if found.chi2 > found.spare:
+        terms[-1] += f" (widened, χ² {digits(found.chi2, 2)} on {found.spare})"
+    terms += [digits(allowance, 2)] if allowance else []
+    return " + ".join(terms) or "exact"
 
 
 def _finite(quantity, what, value):

@@ -33,8 +33,8 @@ def calls(p):
         "spectra.feature_spikes(p, η)": lambda: theory.spectra.feature_spikes(p, eta[25]),
         "spectra.birth(p, 2)": lambda: theory.spectra.birth(p, 2),
         "directions.energy(g, d, n)": lambda: theory.directions.energy(target, 300, [90_000]),
-        "threestage.minimum(teacher, λ)": lambda: zhou_ge.threestage.minimum(teacher, 3e-3),
-        "landscape.global_minimum(teacher, λ)": lambda: zhou_ge.landscape.global_minimum(teacher, 3e-3),
+        "zhou_ge.theory.minimum(teacher, λ)": lambda: zhou_ge.minimum(teacher, 3e-3),
+        "zhou_ge.theory.global_minimum(teacher, λ)": lambda: zhou_ge.global_minimum(teacher, 3e-3),
     }
 
 

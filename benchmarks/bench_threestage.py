@@ -3,17 +3,16 @@
 import numpy as np
 from timing import row, timed
 
-from onestep import hermite, multiindex, simulate
-from onestep.simulate import key
-from onestep.zhou_ge import relu, theory
-from onestep.zhou_ge.simulate import threestage
+from onestep import hermite, multiindex
+from onestep.simulate import directions, key
+from onestep.zhou_ge import relu, simulate, theory
 
 
 def gradient(samples):
     """Closed-form gradient against that of samples, which is still off by tens of per cent."""
     rng = key(0, 0)
     teacher = relu.random_teacher(20, 4, rng)
-    exact, sampled = relu.Population(teacher), threestage.sample(teacher, samples, rng)
+    exact, sampled = relu.Population(teacher), simulate.sample(teacher, samples, rng)
     a, W = rng.standard_normal(80), rng.standard_normal((80, 20))
     ours, fast = timed(lambda: [exact.gradient(a, W)[2] for _ in range(20)])
     theirs, slow = timed(lambda: [sampled.gradient(a, W)[2] for _ in range(20)])
@@ -26,16 +25,16 @@ def descent(share):
     """Stage 3 at its first λ to the same loss: L-BFGS against gradient descent with fixed step."""
     rng = key(0, 1)
     system = relu.Population(relu.random_teacher(20, 4, rng))
-    a, W = threestage.train(system, 80, rng, ()).fitted
-    goal = (1 + share) * theory.threestage.minimum(system.teacher, 3e-3).loss
+    a, W = simulate.fitted(system, 80, rng)
+    goal = (1 + share) * theory.minimum(system.teacher, 3e-3).loss
 
     def reach(method):
         limit = 1
-        while (end := threestage.descend(system, a, W, 3e-3, method=method, limit=limit)).loss > goal:
+        while (end := simulate.descend(system, a, W, 3e-3, method=method, limit=limit)).loss > goal:
             limit *= 2
-        return end, timed(lambda: threestage.descend(system, a, W, 3e-3, method=method, limit=limit))[0]
+        return end, timed(lambda: simulate.descend(system, a, W, 3e-3, method=method, limit=limit))[0]
 
-    (fast, ours), (slow, theirs) = map(reach, threestage.METHODS)
+    (fast, ours), (slow, theirs) = map(reach, simulate.METHODS)
     what = f"stage 3 at λ = 0.003 to within {100 * share:g} % of the least loss, {fast.evaluations} gradients"
     return row(what, f"fixed step, {slow.evaluations} gradients", theirs, ours)
 
@@ -54,7 +53,7 @@ def step(d):
         G = (target(X[:, :2])[:, None] * slope(X @ W.T)).T @ X
         return G[:, :2] / np.linalg.norm(G, axis=1, keepdims=True)
 
-    ours, _ = timed(lambda: simulate.directions.one_step(target, d, n, N, key(0, 2)))
+    ours, _ = timed(lambda: directions.one_step(target, d, n, N, key(0, 2)))
     theirs, _ = timed(everything)
     return row(f"one giant step, d = {d}, N = {N}, n = d²", "all coordinates", theirs, ours)
 

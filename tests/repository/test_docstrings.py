@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2] / "lib/onestep"
 # what the package's docstring and those of its modules explain once
 COMMON = {"self", "cls", "p", "eta", "rng", "trials", "seed", "jobs", "executor", "run", "options"}
+SECOND = {"teacher", "system", "a", "W", "ridge"}  # what the docstring of `zhou_ge` explains once
 
 
 def public(tree):
@@ -26,6 +27,7 @@ def test_docstrings_say_what_names_do_not(path):
         text = ast.get_docstring(function) or ""
         arguments = function.args
         names = {a.arg for a in [*arguments.args, *arguments.kwonlyargs]} - COMMON
+        names -= SECOND if "zhou_ge" in path.parts else set()
         missing += [f"{function.name}: {name}" for name in sorted(names) if name not in text]
         missing += [f"{function.name}: no docstring"] * (not text)
     assert not missing

@@ -55,8 +55,8 @@ def test_the_global_minimum_is_stationary_below_its_neighbours_and_certified(tea
     for _ in range(20):
         a, W = simulate.planted(relu.network(low.W, low.a), 2 * len(low.a), 0.1, rng)
         assert simulate.objective(system, a, W, ridge) > low.objective
-    eta = theory.certificate(teacher, low, ridge, rng.standard_normal((20_000, teacher.d)))
-    assert np.abs(eta).max() < 1 + 2e-3
+    values = theory.certificate(teacher, low, ridge, rng.standard_normal((20_000, teacher.d)))
+    assert np.abs(values).max() < 1 + 2e-3
     np.testing.assert_allclose(theory.certificate(teacher, low, ridge, low.W), np.sign(low.a), atol=2e-3)
 
 
@@ -80,13 +80,13 @@ def test_neurons_are_added_where_the_certificate_exceeds_one():
 
 @pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, UNEQUAL])
 def test_the_gap_is_misfit_mass_off_the_lines_and_imbalance_anywhere(teacher):
-    """The identity of notebook 41, for networks neither balanced nor near: it rests on η_λ = ±1 at the minimiser."""
+    """The identity of notebook 41, for networks neither balanced nor near: it rests on C_λ = ±1 at the minimiser."""
     ridge, rng, system = 0.02, key(11), relu.Population(teacher)
     a, W = rng.standard_normal((2, 3, 7)), rng.standard_normal((2, 3, 7, teacher.d))
     low, (norms, units) = theory.global_minimum(teacher, ridge), relu.polar(W)
     misfit = relu.Population(relu.network(low.W, low.a)).loss(a, W)
-    eta = theory.certificate(teacher, low, ridge, units)
-    off = ridge * np.sum(np.abs(a) * norms * (1 - np.sign(a) * eta), axis=-1)
+    values = theory.certificate(teacher, low, ridge, units)
+    off = ridge * np.sum(np.abs(a) * norms * (1 - np.sign(a) * values), axis=-1)
     imbalance = ridge / 2 * np.sum((np.abs(a) - norms) ** 2, axis=-1)
     gap = simulate.objective(system, a, W, ridge) - low.objective
     np.testing.assert_allclose(misfit + off + imbalance, gap, rtol=1e-6)

@@ -1,9 +1,9 @@
 """Three-stage training, predicted: the minimum of L_λ as λ → 0 and exactly, with the dual certificate that proves it.
 
 On balanced layers, |a_i| = ‖w_i‖, the objective is E(f_μ - f⋆)² + λ|μ| over signed measures μ on the sphere (neurons of
-weight a_i‖w_i‖ at ŵ_i), a convex problem. A network f_λ is its minimum if η_λ(w) = -(2/λ) E (f_λ - f⋆) σ(wᵀx) is the
-sign of each of its neurons and |η_λ| <= 1 everywhere. As λ → 0 the residual f_λ - f⋆ is -(λ/2) p, where p is the
-shortest combination of functions δ_kᵀ∇σ(w⋆_kᵀx) for which η(w) = E p σ(wᵀx) is sign a⋆_k, with slope 0, at every w⋆_k
+weight a_i‖w_i‖ at ŵ_i), a convex problem. A network f_λ is its minimum if C_λ(w) = -(2/λ) E (f_λ - f⋆) σ(wᵀx) is the
+sign of each of its neurons and |C_λ| <= 1 everywhere. As λ → 0 the residual f_λ - f⋆ is -(λ/2) p, where p is the
+shortest combination of functions δ_kᵀ∇σ(w⋆_kᵀx) for which C(w) = E p σ(wᵀx) is sign a⋆_k, with slope 0, at every w⋆_k
 (the certificate with vanishing derivatives of Duval & Peyré 2015).
 """
 
@@ -18,8 +18,8 @@ from scipy import linalg, optimize
 from ..checks import frozen, number
 from .relu import Population, kernel, polar, slopes
 
-_LINES = 4000  # random lines on which |η_λ| <= 1 is checked
-_EXCESS = 1e-5  # of |η_λ| over 1 that is let pass
+_LINES = 4000  # random lines on which |C_λ| <= 1 is checked
+_EXCESS = 1e-5  # of |C_λ| over 1 that is let pass
 _ROUNDS = 12  # neurons added at most
 _SPARE = 0.05  # length at which they start, for λ = 1
 
@@ -78,7 +78,7 @@ class Minimiser(NamedTuple):
 def global_minimum(teacher, ridge):
     """The global `Minimiser` of L_λ, λ = ridge > 0, by descent from the teacher.
 
-    Where |η_λ| > 1 on one of many random lines a neuron is added there, and the descent goes on.
+    Where |C_λ| > 1 on one of many random lines a neuron is added there, and the descent goes on.
     """
     ridge, rng = number("ridge", ridge, above=0), np.random.default_rng(0)
     signs, W = np.sign(teacher.weights), np.sqrt(np.abs(teacher.weights))[:, None] * teacher.directions
@@ -87,17 +87,17 @@ def global_minimum(teacher, ridge):
     lines = polar(rng.standard_normal((_LINES, len(span))) @ span)[1]
     for _ in range(_ROUNDS):
         low = local_minimum(teacher, signs, W, ridge)
-        eta = certificate(teacher, low, ridge, lines)
-        peak = np.abs(eta).argmax()
-        if np.abs(eta[peak]) <= 1 + _EXCESS:
+        values = certificate(teacher, low, ridge, lines)
+        peak = np.abs(values).argmax()
+        if np.abs(values[peak]) <= 1 + _EXCESS:
             break
-        signs = np.append(signs, np.sign(eta[peak]))
+        signs = np.append(signs, np.sign(values[peak]))
         W = np.vstack([low.W, _SPARE * np.sqrt(ridge) * lines[peak]])
     return low
 
 
 def certificate(teacher, minimiser, ridge, W):
-    """η_λ of the network `minimiser` at the lines through the rows of W (..., n, d), λ = ridge: (..., n)."""
+    """C_λ of the network `minimiser` at the lines through the rows of W (..., n, d), λ = ridge: (..., n)."""
     lines = np.concatenate([minimiser.W, teacher.directions])
     return -2 / ridge * kernel(polar(W)[1], lines) @ np.append(minimiser.a, -teacher.weights)
 

@@ -8,13 +8,13 @@ import pytest
 
 from onestep import Problem, simulate
 from onestep.zhou_ge import relu
-from onestep.zhou_ge.simulate import threestage
+from onestep.zhou_ge import simulate as second
 
 P = Problem(120, 40, 70, teacher=(0.0, 1.0, 0.5), noise=0.2)
 
 
 def trained(system, rng):
-    return threestage.train(system, 4, rng, [1e-2]).fitted
+    return second.fitted(system, 4, rng)
 
 
 def numbers(result):

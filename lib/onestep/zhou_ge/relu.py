@@ -1,7 +1,8 @@
-"""Two-layer ReLU teachers, and the exact loss of a student by closed-form kernels (the ground of three-stage training).
+"""Two-layer ReLU teachers, and the exact loss of a student by closed-form kernels: what both sides share.
 
-Without its 0th and 1st Hermite parts the ReLU has E σ(wᵀx) σ(pᵀx) = ‖w‖‖p‖ h(cos), h(c) = (√(1 - c²) + c asin c - 1)/2π
-(arc-cosine kernels, Cho & Saul 2009). h is even: a direction is recovered up to its sign.
+σ is the ReLU without its 0th and 1st Hermite parts. For neurons w and p at the cosine c, E σ(wᵀx) σ(pᵀx) = ‖w‖‖p‖ h(c)
+with h(c) = (√(1 - c²) + c asin c - 1)/2π (arc-cosine kernels, Cho & Saul 2009). h is even: a direction is recovered up
+to its sign, as a line.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import numpy as np
 
 from ..checks import number, whole
 
-BOTH = (0, 1)  # the Hermite parts that preprocessing removes
 _TINY = 1e-300
 _PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
 
@@ -21,8 +21,8 @@ _PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
 class Teacher:
     """A two-layer ReLU network to be recovered: f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx).
 
-    directions : (r, d), Unit rows w⋆_k, no two of them on one line; r may exceed d.  weights : (r,), a⋆_k of either
-    sign, not 0. A neuron's norm belongs to its weight: see `network`.
+    directions : (r, d), unit rows w⋆_k, no two of them on one line; r may exceed d.  weights : (r,), a⋆_k of either
+    sign, not 0.
     """
 
     directions: np.ndarray
@@ -55,10 +55,9 @@ class Teacher:
 
     @property
     def basis(self):
-        """Orthonormal rows that span the target subspace, (dimension of the subspace, d).
+        """Orthonormal rows that span the target subspace, (its dimension, d), by Gram-Schmidt in the order of the rows.
 
-        By Gram-Schmidt in the order of the directions. Singular vectors of orthogonal directions are not unique, and
-        rounding, which differs between processors, would choose them.
+        Singular vectors of orthogonal directions would be chosen by rounding, which differs between processors.
         """
         rows = np.empty((0, self.d))
         for direction in self.directions:
@@ -78,10 +77,7 @@ class Teacher:
 
 
 def network(W, a):
-    """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm.
-
-    W : (r, d), Rows w_k ≠ 0; the teacher's directions are w_k/‖w_k‖.  a : (r,), The teacher's weights are a_k‖w_k‖.
-    """
+    """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm, W (r, d) with rows w_k ≠ 0 and a (r,)."""
     W = np.asarray(W, float)
     norms = np.linalg.norm(W, axis=-1)
     if not np.all(norms > 0):
@@ -90,18 +86,14 @@ def network(W, a):
 
 
 def mixed_signs(r):
-    """1, -1, 1, 1, 1, -1, 1, 1, ...: (r,).
-
-    r : Directions, >= 1.
-    """
+    """1, -1, 1, 1, 1, -1, 1, 1, ...: every fourth of r signs is negative, (r,)."""
     return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
 
 
 def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
-    """A teacher with r directions in a uniformly random subspace, every two of them at one cosine.
+    """A teacher with r <= d directions in a uniformly random subspace of d dimensions, every two of them at one cosine.
 
-    d, r : Inputs and neurons, 1 <= r <= d.  weights : (r,), Default `mixed_signs(r)`.  correlation : The cosine, in
-    (-1/(r - 1), 1).
+    weights : (r,), by default `mixed_signs(r)`.  correlation : the cosine, in (-1/(r - 1), 1).
     """
     d, r = whole("d", d, 1), whole("r", r, 1)
     correlation = number("correlation", correlation)
@@ -114,61 +106,37 @@ def random_teacher(d, r, rng, *, weights=None, correlation=0.0):
     return Teacher(mix @ V, mixed_signs(r) if weights is None else weights)
 
 
-def padded_teacher(d, lines, *, weights=None):
-    """A teacher of d inputs whose lines lie in the span of the first k coordinates.
+def fan_teacher(d, degrees, *, weights=None):
+    """A teacher of d >= 2 inputs whose lines lie in the plane of the first two, at angles `degrees` (r,).
 
-    d : Inputs, >= k.  lines : (r, k), Vectors of any length along the lines; r may exceed k.  weights : (r,), Default
-    `mixed_signs(r)`.
+    weights : (r,), by default `mixed_signs(r)`.
     """
-    lines = np.asarray(lines, float)
-    whole("d", d, lines.shape[1])
-    V = np.pad(polar(lines)[1], ((0, 0), (0, d - lines.shape[1])))
+    angles = np.radians(np.asarray(degrees, float))
+    V = np.pad(np.column_stack([np.cos(angles), np.sin(angles)]), ((0, 0), (0, whole("d", d, 2) - 2)))
     return Teacher(V, mixed_signs(len(V)) if weights is None else weights)
 
 
-def fan_teacher(d, degrees, *, weights=None):
-    """`padded_teacher` of lines of the plane at these angles, (r,), no two of them equal modulo 180.
-
-    d : Inputs, >= 2.  degrees : Angles of the lines, in degrees.  weights : Second layer of the teacher; `mixed_signs`
-    without it.
-    """
-    angles = np.radians(np.asarray(degrees, float))
-    return padded_teacher(d, np.column_stack([np.cos(angles), np.sin(angles)]), weights=weights)
-
-
 class Population:
-    """Loss, gradient and second-layer system of a teacher, exact averages over x ~ N(0, I_d).
+    """Loss, gradient and second-layer system of a teacher: exact averages over x ~ N(0, I_d), without samples.
 
-    Second layers a (..., m) and first layers W (..., m, d) may hold several networks along leading axes.
-
-    removed : The Hermite parts that preprocessing takes out of the target and, with an affine term that is fitted at
-    every moment, out of the student: (0, 1), or (0,), (1,) and () for the ablations.
+    start is E f⋆², the loss of the zero network.
     """
 
     smooth = True
 
-    def __init__(self, teacher, removed=BOTH):
-        if not isinstance(removed, tuple) or not set(removed) <= set(BOTH):
-            raise ValueError(f"removed = {removed!r}: must be (0, 1), (0,), (1,) or ()")
-        self.teacher, self.d, self.removed = teacher, teacher.d, removed
-        self._directions, self._weights = teacher.directions, teacher.weights
-        self.start = float(teacher.weights @ kernel(*2 * [teacher.directions], removed=removed) @ teacher.weights)
-
-    def part(self, chosen):
-        """The system of some of several networks, chosen (B,): the same for all."""
-        return self
+    def __init__(self, teacher):
+        self.teacher, self.d = teacher, teacher.d
+        self.start = float(teacher.weights @ kernel(teacher.directions, teacher.directions) @ teacher.weights)
 
     def loss(self, a, W):
-        """E(f - f⋆)² at second layer a (..., m) and first layer W (..., m, d)."""
+        """E(f - f⋆)², (...)."""
         return self.gradient(a, W)[0]
 
     def gradient(self, a, W):
         """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
-        m = a.shape[-1]
-        norms, units = polar(W)
-        others = _beside(units, self._directions, -2)
-        masses = _beside(a * norms, -self._weights, -1)
-        slope, rest = _slopes(_cosines(units, others), self.removed)
+        m, (norms, units) = a.shape[-1], polar(W)
+        others, masses = _beside(units, self.teacher.directions, -2), _beside(a * norms, -self.teacher.weights, -1)
+        slope, rest = slopes(units, others)
         drift = masses[..., None] * others
         radial, turn = _times(rest, masses), slope @ drift  # ∂(‖w‖‖p‖h(c))/∂w = (h - c h')‖p‖ w/‖w‖ + h' p
         target = _times(rest[..., m:], masses[..., m:]) + np.vecdot(units, slope[..., m:] @ drift[..., m:, :])
@@ -179,39 +147,15 @@ class Population:
     def normal_equations(self, W):
         """Gram matrices (..., m, m) and right-hand sides (..., m) of the least squares for the second layer."""
         m = W.shape[-2]
-        K = kernel(W, _beside(W, self._directions, -2), removed=self.removed)
-        return K[..., :m], _times(K[..., m:], self._weights)
+        K = kernel(W, _beside(W, self.teacher.directions, -2))
+        return K[..., :m], _times(K[..., m:], self.teacher.weights)
 
 
-class Populations(Population):
-    """The same with a teacher of its own for each of B networks: second layers (B, m) and first layers (B, m, d).
-
-    teachers : sequence of Teacher, (B,), All of equally many neurons and inputs; one may stand several times.
-    """
-
-    teacher, removed = None, BOTH
-
-    def __init__(self, teachers):
-        self._teachers, self.d = list(teachers), teachers[0].d
-        self._directions = np.array([teacher.directions for teacher in teachers])
-        self._weights = np.array([teacher.weights for teacher in teachers])
-        self.start = np.array([Population(teacher).start for teacher in teachers])
-
-    def part(self, chosen):
-        """The systems of the networks chosen, (B,) of bool."""
-        return Populations([teacher for teacher, keep in zip(self._teachers, chosen, strict=True) if keep])
-
-
-def kernel(W, P, *, removed=BOTH):
-    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W (..., m, d) and p_j of P (..., q, d): (..., m, q).
-
-    σ is the ReLU without its Hermite parts `removed`.
-
-    W, P : (..., m, d) and (..., q, d).  removed : tuple of int, Hermite degrees that the ReLU lacks.
-    """
+def kernel(W, P):
+    """E σ(w_iᵀx) σ(p_jᵀx) for rows w_i of W (..., m, d) and p_j of P (..., q, d): (..., m, q)."""
     (norms, units), (others, directions) = polar(W), polar(P)
-    h, _, _ = kernel_parts(units, directions, removed=removed)
-    return norms[..., :, None] * h * others[..., None, :]
+    slope, rest = slopes(units, directions)
+    return norms[..., :, None] * (rest + (units @ directions.mT) * slope) * others[..., None, :]
 
 
 def polar(W):
@@ -220,30 +164,15 @@ def polar(W):
     return norms, W / norms[..., None]
 
 
-def kernel_parts(units, others, *, removed=BOTH):
-    """h, h' and h - c h' at all cosines c of unit vectors (..., m, d) and (..., q, d), each (..., m, q)."""
-    cosine = _cosines(units, others)
-    slope, rest = _slopes(cosine, removed)
-    return rest + cosine * slope, slope, rest
-
-
-def _cosines(units, others):
+def slopes(units, others):
+    """h' and h - c h' at the cosines c of unit vectors, units (..., m, d) and others (..., q, d): each (..., m, q)."""
     cosine = units @ others.mT
-    return np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)
-
-
-def _slopes(cosine, removed):
-    """h' and h - c h' at cosines c of any shape."""
     # Rounding c near ±1 costs √(1 - c²) half its digits, but h and (h - c h')ŵ + h'p̂ only their last ones.
+    cosine = np.minimum(np.maximum(cosine, -1.0, out=cosine), 1.0, out=cosine)
     rest = np.sqrt((1 - cosine) * (1 + cosine))
-    slope = np.arcsin(cosine)
-    if 0 in removed:
-        rest -= 1
-    if 1 not in removed:
-        slope += np.pi / 2
+    rest -= 1
     rest /= 2 * np.pi
-    slope /= 2 * np.pi
-    return slope, rest
+    return np.arcsin(cosine) / (2 * np.pi), rest
 
 
 def _beside(values, constants, axis):

@@ -1,20 +1,14 @@
-"""Three-stage training of both layers (Zhou & Ge, NeurIPS 2024, arXiv 2406.01766), on the population or on samples.
-
-Teacher f⋆(x) = Σ_k a⋆_k ReLU(w⋆_kᵀx), student f(x) = Σ_i a_i ReLU(w_iᵀx), x ~ N(0, I_d). Preprocessing takes the 0th
-and 1st Hermite parts out of the target; with an affine term α + βᵀx beside the student, fitted at every moment, they
-leave the student as well, and the population loss is a finite sum of arc-cosine kernels: a system without randomness.
-Training descends L + (λ/2)(‖a‖² + ‖W‖²). Several networks may lie along leading axes, except for L-BFGS.
-"""
+"""Three-stage training of both layers (Zhou & Ge, NeurIPS 2024, arXiv 2406.01766), on the population or on samples."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize
 
-from ...checks import choice, number, whole
-from ..relu import Population, polar
+from ..checks import choice, number, whole
+from .relu import Population, polar
 
 METHODS = ("quasi-newton", "gradient")
 _MEMORY = 20  # pairs that L-BFGS keeps
@@ -23,12 +17,9 @@ _SETTLED = 1e-3  # by more than this share
 
 
 class Empirical:
-    """The same system on samples: mean squared residual after least squares on (1, x).
+    """The loss on samples: mean squared residual after least squares on (1, x), after which ReLU(wᵀx) acts as |wᵀx|/2.
 
-    The projection off (1, x) does to samples what preprocessing does to the population: what is left of a ReLU
-    feature is that of |wᵀx|/2.
-
-    X : (n, d), Inputs.  y : (n,), Labels.  teacher : What made them, if it is known.
+    X : (n, d), inputs.  y : (n,), labels.  teacher : what made them, if it is known.
     """
 
     smooth = False  # |wᵀx| has kinks, at which a minimum may lie
@@ -43,19 +34,14 @@ class Empirical:
         self.X, self.labels, self.teacher = X, y, teacher
         self._affine = np.linalg.qr(np.column_stack([np.ones(self.n), X]))[0]
         self.y = self._off_affine(y)
-        self.start = float(self.y @ self.y / self.n)
-
-    def part(self, chosen):
-        """The system of some of several networks, chosen (B,): the same for all."""
-        return self
 
     def loss(self, a, W):
-        """Mean squared residual (...) at second layer a (..., m) and first layer W (..., m, d)."""
+        """Mean squared residual, (...)."""
         residual = self._residual(np.abs(W @ self.X.T), a)
         return np.vecdot(residual, residual) / self.n
 
     def gradient(self, a, W):
-        """Loss (...) with its gradients in a, (..., m), and in W, (..., m, d)."""
+        """Loss (...), with its gradients in a, (..., m), and in W, (..., m, d)."""
         Z = W @ self.X.T
         features = np.abs(Z)
         residual = self._residual(features, a)
@@ -85,10 +71,7 @@ class Empirical:
 
 
 def sample(teacher, n, rng, *, noise=0.0):
-    """`Empirical` on n samples of a teacher with label noise of standard deviation `noise` >= 0.
-
-    n : Samples, > d + 1.  noise : Standard deviation of the label noise, >= 0.
-    """
+    """`Empirical` on n > d + 1 samples of a teacher with label noise of standard deviation `noise` >= 0."""
     number("noise", noise, least=0)
     X = rng.standard_normal((whole("n", n, 1), teacher.d))
     y = np.maximum(X @ teacher.directions.T, 0) @ teacher.weights
@@ -96,11 +79,9 @@ def sample(teacher, n, rng, *, noise=0.0):
 
 
 def initialise(d, m, rng, *, scale=1e-3, count=None):
-    """Small random weights.
+    """A start of m >= 1 neurons: second layer of random signs, (m,), and first layer on a sphere, (m, d).
 
-    d, m : Inputs and neurons, m >= 1.  scale : |a_i| and ‖w_i‖ of every neuron, > 0.  count : Number of networks; one
-    network without leading axis by default.  Returns arrays, (count, m) and (count, m, d), or (m,) and (m, d), Second
-    layer of random signs, first layer on a sphere.
+    scale : |a_i| and ‖w_i‖ of every neuron, > 0.  count : number of starts, along a first axis of both.
     """
     shape = _shape(whole("m", m, 1), count)
     scale = number("scale", scale, above=0)
@@ -109,12 +90,9 @@ def initialise(d, m, rng, *, scale=1e-3, count=None):
 
 
 def planted(teacher, m, spread, rng, *, count=None):
-    """A balanced start near the teacher: m neurons assigned to the r directions in turn, each moved by a Gaussian.
+    """A balanced start near the teacher, (m,) and (m, d): m >= r neurons given to its lines in turn, moved at random.
 
-    Every direction's neurons share its weight.
-
-    m : Neurons, >= r.  spread : Length of the move relative to the neuron, root mean square, >= 0.  count : As for
-    `initialise`.  Returns arrays, (count, m) and (count, m, d), or (m,) and (m, d).
+    spread : root mean square of the move, relative to the neuron.  count : as in `initialise`.
     """
     shape = _shape(whole("m", m, teacher.r), count)
     size = number("spread", spread, least=0) / np.sqrt(teacher.d)
@@ -128,47 +106,50 @@ def _shape(m, count):
 
 
 def first_step(system, a, W):
-    """Stage 1: one large gradient step on the first layer, W (..., m, d).
+    """Stage 1: the first layer (..., m, d) after one gradient step of the size that makes its mean squared row norm 1.
 
-    The step size η is the one that makes the mean squared row norm 1, and the step's weight decay is 1/η, so that the
-    initial weights are forgotten (Damian et al. 2022; the constants are ours).
+    The step's weight decay cancels the initial weights (Damian et al. 2022; the constants are ours).
     """
     W = -system.gradient(a, W)[2]
     return W / np.sqrt(np.mean(np.vecdot(W, W), axis=-1))[..., None, None]
 
 
 def fit_second_layer(system, W, ridge):
-    """Stage 2: the second layer a (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0."""
+    """Stage 2: the second layer (..., m) that minimises L + (λ/2)‖a‖² at fixed W, λ = ridge > 0."""
     K, k = system.normal_equations(W)
     decay = number("ridge", ridge, above=0) / 2
     return np.linalg.solve(K + decay * np.eye(K.shape[-1]), k[..., None])[..., 0]
 
 
 def balance(a, W):
-    """(a, W) with |a_i| = ‖w_i‖ and the same network, as the output is that of a_i/t, t w_i."""
+    """(a, W) with |a_i| = ‖w_i‖ and the same output, which is that of a_i/t, t w_i."""
     norms = np.linalg.norm(W, axis=-1)
     root = np.sqrt(np.abs(a) * norms)
     return np.sign(a) * root, W * (root / norms)[..., None]
 
 
 def fitted(system, m, rng, *, count=None, fit_ridge=1e-3):
-    """Stages 1 and 2 from small random weights.
+    """(a, W) after stages 1 and 2 from small random weights of m neurons, balanced: (m,) and (m, d).
 
-    m : Student neurons.  count : As for `initialise`; on the population alone.  fit_ridge : λ of stage 2, > 0.  Returns
-    arrays, (count, m) and (count, m, d), or (m,) and (m, d), Balanced.
+    count : as in `initialise`; on the population alone.  fit_ridge : λ of stage 2, > 0.
     """
     W = first_step(system, *initialise(system.d, m, rng, count=count))
     return balance(fit_second_layer(system, W, fit_ridge), W)
 
 
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """Where descent on L + (λ/2)(‖a‖² + ‖W‖²) ended.
+def objective(system, a, W, ridge):
+    """L_λ = L + (λ/2)(‖a‖² + ‖W‖²), (...)."""
+    return system.loss(a, W) + ridge / 2 * (np.vecdot(a, a) + np.sum(W**2, axis=(-2, -1)))
 
-    loss : (...).  evaluations : Count of gradients; of several networks that of the slowest.  converged : (...),
-    Whether the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, whether the objective
-    fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared, which happens
-    where a line search fails.
+
+class Descent(NamedTuple):
+    """Where a descent on L_λ ended.
+
+    loss, converged : (...).  evaluations : count of gradients; of several networks that of the slowest.
+
+    Converged means that the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, that the
+    objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared, which
+    happens where a line search fails.
     """
 
     a: np.ndarray
@@ -179,12 +160,11 @@ class Descent:
 
 
 def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance=None, step=1.0):
-    """Stage 3 at one λ: descend on both layers at once.
+    """Stage 3 at one λ, from (a, W) on both layers at once: a `Descent`.
 
-    a, W : (m,) and (m, d), Start; several starts along leading axes for "gradient".  method : "quasi-newton" (L-BFGS)
-    or "gradient" (plain gradient descent with fixed `step`).  limit : Most iterations, >= 1.  tolerance : Largest
-    gradient entry at which a network stops, >= 0; default 1e-4 λ, or 1e-10 for λ = 0.  step : Step size of gradient
-    descent, > 0.
+    ridge : λ, or a pair for a and W.  method : "quasi-newton" (L-BFGS, one network) or "gradient" (plain gradient
+    descent of fixed `step` > 0).  limit : most iterations, >= 1.  tolerance : largest gradient entry at which a network
+    stops, >= 0; by default 1e-4 λ, or 1e-10 for λ = 0.
     """
     choice("method", method, METHODS)
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
@@ -197,10 +177,10 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     return _quasi_newton(system, a, W, decay, limit, tolerance)
 
 
-def slopes(system, a, W, decay):
-    """Loss (...) and the gradients of L + (λ_a‖a‖² + λ_W‖W‖²)/2 in a and in W, (λ_a, λ_W) = decay (..., 2)."""
+def _decayed(system, a, W, decay):
+    """Loss, and the gradients of L + (λ_a‖a‖² + λ_W‖W‖²)/2 in a and in W, for decay (λ_a, λ_W)."""
     loss, by_second, by_first = system.gradient(a, W)
-    return loss, by_second + decay[..., 0, None] * a, by_first + decay[..., 1, None, None] * W
+    return loss, by_second + decay[0] * a, by_first + decay[1] * W
 
 
 def _steepest(by_second, by_first):
@@ -215,7 +195,7 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
     end_loss, converged = np.empty(len(a)), np.empty(len(a), bool)
     moving = np.arange(len(a))
     for evaluations in range(limit + 1):
-        loss, by_second, by_first = slopes(system, a, W, decay)
+        loss, by_second, by_first = _decayed(system, a, W, decay)
         settled = _steepest(by_second, by_first) <= tolerance
         done = settled | (evaluations == limit)
         if np.any(done):
@@ -224,7 +204,6 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
             if not moving.size:
                 break
             a, W, by_second, by_first = (part[~done] for part in (a, W, by_second, by_first))
-            system = system.part(~done)
         a, W = a - step * by_second, W - step * by_first
     ends = end_loss.reshape(lead)[()], evaluations, converged.reshape(lead)[()]
     return Descent(end_a.reshape(shape[:-1]), end_W.reshape(shape), *ends)
@@ -238,7 +217,7 @@ def _quasi_newton(system, a, W, decay, limit, tolerance):
     def split(x):
         return x[:m], x[m:].reshape(shape)
 
-    def objective(x):
+    def value_and_gradient(x):
         loss, by_second, by_first = system.gradient(*split(x))
         return loss + scale @ x**2 / 2, np.concatenate([by_second, by_first.ravel()]) + scale * x
 
@@ -255,52 +234,22 @@ def _quasi_newton(system, a, W, decay, limit, tolerance):
     options = {"maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
     while True:
         options["maxiter"] = limit - len(fell)
-        end = optimize.minimize(objective, x, jac=True, method="L-BFGS-B", callback=after, options=options)
+        end = optimize.minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=after, options=options)
         x, evaluations = end.x, evaluations + end.nfev
         rested = not system.smooth and (settled() or before - end.fun <= _SETTLED * abs(end.fun))
         if system.smooth or rested or len(fell) >= limit:
             break
         before = end.fun  # a line search that failed at a kink may go on without memory
     a, W = split(x)
-    loss, by_second, by_first = slopes(system, a, W, decay)
+    loss, by_second, by_first = _decayed(system, a, W, decay)
     converged = rested or _steepest(by_second, by_first) <= tolerance
     return Descent(a, W, loss, evaluations, bool(converged))
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The weights (a, W) after every stage, and the descents of stage 3 in the order of their λ."""
-
-    initial: tuple
-    featured: tuple
-    fitted: tuple
-    ridges: np.ndarray
-    descents: list
-
-    @property
-    def final(self):
-        """(a, W) at the end."""
-        return (self.descents[-1].a, self.descents[-1].W) if self.descents else self.fitted
-
-
-def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
-    """All three stages from a small random start of m neurons.
-
-    m : Student neurons, at least as many as the teacher has, where that is known.  ridges : The λ of stage 3 one after
-    the other, each descent starting where the one before ended; () for no stage 3.  fit_ridge : λ of stage 2, > 0.
-    """
-    if system.teacher is not None:
-        whole("m", m, system.teacher.r)
-    a, W0 = initialise(system.d, m, rng)
-    W = first_step(system, a, W0)
-    start = balance(fit_second_layer(system, W, fit_ridge), W)
-    return Training((a, W0), (a, W), start, np.array(ridges, float), anneal(system, *start, ridges, **options))
 
 
 def anneal(system, a, W, ridges, **options):
     """Stage 3 from (a, W): the `Descent`s at the λ of `ridges`, each from the end of the one before.
 
-    ridges : λ > 0, one after the other.
+    options : of `descend`.
     """
     descents = []
     for ridge in ridges:
@@ -309,14 +258,19 @@ def anneal(system, a, W, ridges, **options):
     return descents
 
 
+def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
+    """All three stages from small random weights of m neurons: the `Descent`s of stage 3 at the λ of `ridges`.
+
+    fit_ridge : λ of stage 2, > 0.  options : of `descend`.
+    """
+    return anneal(system, *fitted(system, m, rng, fit_ridge=fit_ridge), ridges, **options)
+
+
 def angles(W, teacher):
-    """Angle in degrees, [0, 90], from each neuron's line to the nearest teacher line: (..., m) for W (..., m, d)."""
-    units = polar(W)[1]
-    cosines = units @ teacher.directions.T
-    nearest = np.abs(cosines).argmax(axis=-1)
-    signs = np.where(np.take_along_axis(cosines, nearest[..., None], -1) < 0, -1.0, 1.0)
-    chords = np.linalg.norm(units - signs * teacher.directions[nearest], axis=-1)  # acos loses half the digits near 0
-    return np.degrees(2 * np.arcsin(chords / 2))
+    """Angle in degrees, [0, 90], from each neuron's line to the nearest teacher line: (..., m)."""
+    units, V = polar(W)[1], teacher.directions
+    off = units[..., None, :] - (units @ V.T)[..., None] * V  # an arcsine is exact where it is small
+    return np.degrees(np.arcsin(np.minimum(np.linalg.norm(off, axis=-1).min(axis=-1), 1.0)))
 
 
 def weighted_angle(a, W, teacher):
@@ -328,21 +282,3 @@ def weighted_angle(a, W, teacher):
 def subspace_energy(W, teacher):
     """Fraction of ‖W‖² inside the target subspace, in [0, 1]."""
     return float(np.sum((W @ teacher.basis.T) ** 2) / np.sum(W**2))
-
-
-def covering(W, teacher, *, probes=20_000):
-    """Largest angle between a line of the target subspace and the nearest neuron's, seen in that subspace.
-
-    Exact in two dimensions or fewer; in more, the largest over fixed random lines, a little too small.
-
-    probes : Number of those lines, >= 1.
-    """
-    inside = polar(W @ teacher.basis.T)[1]
-    dimension = inside.shape[1]
-    if dimension == 1:
-        return 0.0
-    if dimension == 2:
-        turn = np.sort(np.arctan2(inside[:, 1], inside[:, 0]) % np.pi)
-        return float(np.degrees(np.diff(turn, append=turn[0] + np.pi).max() / 2))
-    lines = polar(np.random.default_rng(0).standard_normal((whole("probes", probes, 1), dimension)))[1]
-    return float(np.degrees(np.arccos(np.abs(lines @ inside.T).max(axis=1).min())))

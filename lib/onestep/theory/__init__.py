@@ -29,7 +29,7 @@ from . import (
     staircase,
 )
 from .covariance import untrained as untrained_limit
-from .every_step import Best, best_ridge, best_step, learned, losses, untrained
+from .every_step import Best, best_ridge, best_step, learned, losses, uncalibrated, untrained
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces
 from .spectra import visible

@@ -15,7 +15,6 @@ from ..hermite import gauss_legendre
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
 # Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
 _USUAL, _FINE, _LARGE = (48, 16, 6.0), (96, 72, 9.0), 1e6
-_FEW_INPUTS = 100
 _COARSE = 16  # nodes where an estimate does
 _CACHED = 1 << 15  # numbers in an array that stays in the second cache along with a few like it
 
@@ -64,11 +63,6 @@ def length(d, count):
     jacobi[..., range(1, count), range(count - 1)] = 2 * np.sqrt(k * (k + d / 2 - 1)) / d
     excess, vectors = np.linalg.eigh(jacobi)
     return np.moveaxis(np.sqrt(1 + excess), -1, 0), np.moveaxis(vectors[..., 0, :] ** 2, -1, 0)
-
-
-def lengths(d):
-    """Number of nodes that `length` needs for inputs and rows of d dimensions: the error of two is of order 1/d²."""
-    return 3 if d < _FEW_INPUTS else 2
 
 
 @lru_cache(maxsize=64)

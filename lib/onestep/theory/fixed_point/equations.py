@@ -146,58 +146,68 @@ def saturation(f: Features, at: Pencil, share, Xi):
     return h @ np.linalg.solve(one + h_star.T @ Xi @ h_star @ V, h_star.T)
 
 
-def bias_factor(f: Features, now: Solution, g, k):
-    """T_k of eq. (19) on the nodes, (Z, Z), k = 2 or 3; in degree 2 that along (ζᵀx)² - 1, eq. (44)."""
-    j = ISOTROPIC.index(k)
-    rows = f.isotropic.rows[j] * np.sqrt(g)[:, None]
-    _, middle = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)
-    return np.eye(g.size) - rows @ middle[j] @ rows.T
+def bias_factors(f: Features, now: Solution, g, factors=1.0):
+    """T_2 and T_3 of eq. (19) on the nodes, (2, Z, Z).   factors : (U,) or 1.0, on q."""
+    rows = f.isotropic.rows[1:] * np.sqrt(g)[:, None]
+    _, middle = degree_blocks(f, now, g, factors)
+    return np.eye(g.size) - rows @ middle[1:] @ np.swapaxes(rows, 1, 2)
 
 
 def training_loss(f: Features, state, omega):
     """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
     now = f.solution(state)
     at = pencil(f, now, omega)
-    forms, label, T_2 = directions(f, at), f.label * np.sqrt(at.g), bias_factor(f, now, at.g, 2)
+    forms, label, (T_2, T_3) = directions(f, at), f.label * np.sqrt(at.g), bias_factors(f, now, at.g)
+    T_zeta, _ = bias_factors(f, now, at.g, f.units.plane[1, 1] ** 2)  # along (ζᵀx)² - 1, eq. (44)
     linear = label[1] / f.batch.away  # the label along e_0
-    A, B, C, b_0, b_1 = blocks(f, now, at, forms, T_2)
     loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
-    loss = loss + label[2] @ T_2 @ label[2] + label[3] @ bias_factor(f, now, at.g, 3) @ label[3]
-    # the constant and the units eliminated one after the other
-    b = np.concatenate([b_0, b_1])
-    return loss + b @ np.linalg.solve(np.block([[A, B], [B.T, -C]]), b)
+    loss = loss + label[2] @ T_zeta @ label[2] + label[3] @ T_3 @ label[3]
+    A, B, stretch, C, b_0, b_1 = blocks(f, now, at, forms, T_2, T_zeta)
+    from_units = np.linalg.solve(C, np.column_stack([B.T, stretch.T, b_1]))  # the units eliminated
+    loss = loss - b_1 @ from_units[:, -1]
+    for sign in (-1, 1):  # first batches of two mean labels, eq. (43)
+        level = f.batch.level + sign * f.batch.level_std
+        even = B + level * stretch
+        solved = from_units[:, : len(A)] + level * from_units[:, len(A) : -1]
+        b = b_0 + even @ from_units[:, -1]
+        loss = loss + b @ np.linalg.solve(A + even @ solved, b) / 2
+    return loss
 
 
 class Blocks(NamedTuple):
     """The linear problem of degree 0 and of degree 1 along β̂, eq. (35).
 
-    A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there.  C : (U, U), what units
-    share outside of it.  b_0, b_1 : (Z,) and (U,), the label in both.
+    A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there; stretch : its derivative
+    in the first batch's mean label.  C : (U, U), what units share elsewhere.  b_0, b_1 : (Z,), (U,), the label in both.
     """
 
     A: np.ndarray
     B: np.ndarray
+    stretch: np.ndarray
     C: np.ndarray
     b_0: np.ndarray
     b_1: np.ndarray
 
 
-def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2) -> Blocks:
+def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zeta) -> Blocks:
     """`Blocks` at κ, q and the pencil's solution."""
-    root, one, share, plane = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units.plane
-    m, strength, z = f.m * root, np.sqrt(f.p.N * share), (f.z / f.chi)[:, None]
+    root, one, share, units = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units
+    m, strength, z, d = f.m * root, np.sqrt(f.p.N * share), (f.z / f.chi)[:, None], f.p.d
     label, linear = f.label * root, f.label[1] * root / f.batch.away
-    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]
+    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * units.plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
     # eq. (44): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
     m_2 = m[2].T * strength
-    Q = m_2 * ((plane[1, 1] - 1) / f.p.d)
-    P = [m_2 * z * (sqrt(2) / f.p.d / f.batch.away * plane[0, 1])]
+    Q = m_2 * ((units.plane[1, 1] - 1) / d)
+    P = [m_2 * z * (sqrt(2) / d / f.batch.away * units.plane[0, 1])]
     if len(forms.R) == 2:
-        P.append(m[1].T * (strength * f.units.overlap))
+        P.append(m[1].T * (strength * units.overlap))
     R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
     B = m[0].T * strength - zE @ np.hstack(forms.V) @ np.vstack(P)
-    C = np.eye(share.size) + Q.T @ T_2 @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
-    b_1 = -Q.T @ T_2 @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
-    return Blocks(one - zE @ Xi * z.T, B, C, label[0] - zE @ forms.V[0] @ linear, b_1)
+    C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
+    # eq. (43): what units share as their rows follow M and C
+    C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
+    b_1 = -Q.T @ T_zeta @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
+    A, b_0 = one - zE @ Xi * z.T, label[0] - zE @ forms.V[0] @ linear
+    return Blocks(A, B, m_2 * units.mix[1] / sqrt(2), C, b_0, b_1)

@@ -25,6 +25,7 @@ class FirstBatch:
     phi : d over the size of the first batch.  y : (Y,) Gauss nodes.  weight : (Y,) weights of E f(y).
     along, pair : (A, Y), (A, A, Y) of E x_a f(y), E x_a x_b f(y).
     mean : (A,) part of β along the e_a.  rest : square length of what is orthogonal to them.
+    level, level_std : mean and standard deviation over batches of (1/n)Σy, by which tr M/d differs from 0.
     """
 
     phi: float
@@ -34,6 +35,8 @@ class FirstBatch:
     pair: np.ndarray
     mean: np.ndarray
     rest: float
+    level: float
+    level_std: float
 
     @cached_property
     def moments(self):
@@ -83,6 +86,14 @@ class FirstBatch:
         """(1/d) tr of I, M, M², C, eq. (7)."""
         return np.array([1, 0, self.phi, 1]) * self.moments[2] ** np.array([0, 1, 1, 1])
 
+    @property
+    def products(self):
+        """(4, 4), (1/d) tr of the products of I, M, M², C less their traces: from free cumulants φ^(k-1) E y^k."""
+        phi, (_, _, m2, m3, m4) = self.phi, self.moments
+        found = np.zeros((4, 4))
+        found[1:, 1:] = [[m2, phi * m3, m3], [phi * m3, phi * (phi * m4 + m2**2), phi * m4], [m3, phi * m4, m4]]
+        return phi * found
+
     @cached_property
     def excess(self):
         """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
@@ -95,45 +106,49 @@ def _square_excess(pair, mean):
     return np.trace(pair) - len(pair) * mean
 
 
-def first_batch(p: Problem, phi, order, tau=0.0):
-    """A `FirstBatch` of d/phi samples on at most order + 1 nodes; a sample weighs 1 + tau (‖x‖²/d - 1), eq. (43)."""
+def first_batch(p: Problem, phi, order):
+    """A `FirstBatch` of d/phi samples on at most order + 1 nodes."""
     x_0, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
     y = (p.target(x_0)[:, None] + sqrt(variance) * noise).ravel()
     root = np.sqrt(np.outer(weight, chance).ravel())
     x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
-    along, pair, cubic = [x_0], [[x_0**2]], [x_0**3]  # means given x_0 and y of x_a, x_a x_b and x_a Σ_b x_b²
+    along, pair = [x_0], [[x_0**2]]  # means given x_0 and y of x_a and x_a x_b
     if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, linear part -c_1 x_1: x_1 is N(share·noise, 1 - share²)
         share = -p.student.linear / sqrt(variance)
         x_1 = share * noise
-        square = 1 - share**2 + x_1**2
-        along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, square]]
-        cubic = [x_0 * (x_0**2 + square), x_1 * (x_0**2 + square + 2 * (1 - share**2))]
+        along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, 1 - share**2 + x_1**2]]
     # Gauss weights for E x_a f(y): of √weight E[x_a | y] the part in the Krylov space of √weight under y
     nodes, lift = quadrature.gauss(y, root, order + 1)
     weight = lift @ root
     along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
-    mean, m2, A, weight = along @ nodes, weight**2 @ nodes**2, len(along), weight**2
-    change = np.array(cubic) @ (y * root**2) / np.sum(root**2) - A * mean  # eq. (43)
-    growth = 2 * tau * (2 + _square_excess(pair @ nodes**2, m2) / m2) + 2 * tau**2
-    rest = phi * m2 * (1 - A / p.d) * exp(growth / p.d)
-    return FirstBatch(phi, nodes, weight, along, pair, mean + tau / p.d * change, rest)
+    mean, size = along @ nodes, phi * weight**2 @ nodes**2
+    return FirstBatch(phi, nodes, weight**2, along, pair, mean, size * (1 - len(mean) / p.d), 0.0, sqrt(size / p.d))
 
 
 def spread(batch, d):
-    """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean` and `rest`, eq. (41)."""
-    y, mean, (_, _, m2, _, m4) = batch.y, batch.along @ batch.y, batch.moments
-    corner = batch.phi * (batch.along @ y**3 / m2 - mean)[:, None]
-    covariance = np.block(  # of the mean and of log(rest), times d
+    """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean`, `rest` and `level`, eq. (41)."""
+    y, phi, mean, (_, _, m2, m3, m4) = batch.y, batch.phi, batch.along @ batch.y, batch.moments
+    mixed = np.array([batch.along @ y**3 / m2 - mean, batch.along @ y**2])
+    covariance = np.block(  # of the mean, log(rest) and the level, times d
         [
-            [batch.phi * (batch.pair @ y**2 - np.outer(mean, mean)), corner],
-            [corner.T, batch.phi * (m4 / m2**2 - 1) + 2],
+            [phi * (batch.pair @ y**2 - np.outer(mean, mean)), phi * mixed.T],
+            [phi * mixed, phi * np.array([[m4 / m2**2 - 1 + 2 / phi, m3 / m2], [m3 / m2, m2]])],
         ]
     )
-    weight = np.append(np.full(mean.size, sqrt(batch.rest / batch.phi / m2)), 1.0)  # rms of a sample, eq. (43)
-    slope = np.append(2 * batch.mean, batch.rest)
-    step = weight * (covariance @ (weight * slope))
+    slope = np.concatenate([2 * batch.mean, [batch.rest, 0.0]])
+    step = covariance @ slope
     step /= sqrt(d * (slope @ step))
-    rest = batch.rest * np.exp([-step[-1], step[-1]]) / np.cosh(step[-1])  # of mean batch.rest
-    return [replace(batch, mean=batch.mean + s * step[:-1], rest=float(r)) for s, r in zip((-1, 1), rest, strict=True)]
+    *along, log_rest, level = step
+    level_std = sqrt(max(0.0, batch.level_std**2 - level**2))
+    return [
+        replace(
+            batch,
+            mean=batch.mean + s * np.array(along),
+            rest=float(batch.rest * exp(s * log_rest) / np.cosh(log_rest)),
+            level=s * level,
+            level_std=level_std,
+        )
+        for s in (-1, 1)
+    ]

@@ -101,12 +101,12 @@ class Solution:
     basis: np.ndarray
 
 
-def features(p: Problem, eta, batch, values, step_noise, order):
-    """`Features` after a step eta on a `FirstBatch`; values, step_noise : as for `units`.  order : nodes of z."""
+def features(p: Problem, eta, batch, step_noise, order, lengths):
+    """`Features` after a step eta on a `FirstBatch`.   order, lengths : numbers of nodes of z and of χ."""
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
-    hidden = units(p, eta, batch, values, step_noise, order, strip)
+    hidden = units(p, eta, batch, step_noise, order, strip)
     z, pz = quadrature.graded(order, strip)
-    chi, pc = quadrature.length(p.d - 1, quadrature.lengths(p.d))
+    chi, pc = quadrature.length(p.d - 1, lengths)
     z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
     # eq. (2) for units, eq. (4) for the label
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)

@@ -121,8 +121,8 @@ def lengths(p: Problem, batch, move, stretch=1.0):
     return np.array([start, slope, shared, variance])
 
 
-def units(p: Problem, eta, batch, values, step_noise, order, strip) -> Units:
-    """`Units` after a step eta on a `FirstBatch`; values : (A,) of √N a, or None for a Gaussian readout.
+def units(p: Problem, eta, batch, step_noise, order, strip) -> Units:
+    """`Units` after a step eta on a `FirstBatch`.
 
     For each readout weight the law of (s, r) on 4 nodes of e and 2 or 3 of the length L, eq. (18). A row without its
     spike is LΘ, Θ a direction of coordinate e/√d along β̂ on the sphere and L² gamma distributed:
@@ -133,14 +133,12 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip) -> Units:
     is 1/(d - 1) on the sphere, r² = 1 - e²/d, and L does not depend on Θ for Gaussian rows: both are exact.
     """
     a, chance = quadrature.graded(order, strip)
-    if values is not None:
+    if (values := p.readout_values) is not None:
         a, chance = values, np.full(values.size, 1 / values.size)
     a, d = a / sqrt(p.N), p.d
     law = rows(p, eta, batch, a, step_noise)
     e, chance_e = (part[:, None, None] for part in quadrature.coordinate(d, _SPIKES))
-    L, chance_L = quadrature.length(
-        d * law.square**2 / np.maximum(law.variance, _NONE), quadrature.lengths(d)
-    )  # (·, A)
+    L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.variance, _NONE), 3 if d < 100 else 2)  # (·, A)
     across = law.square * _remainder(law.along / law.square / d)
     c = law.variance / law.square**2 / (d - 1) + law.square_slope / across / d
     shape = _remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))

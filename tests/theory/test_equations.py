@@ -165,8 +165,11 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     plain = one + p.N / f.dimensions[2] * ((f.m[2] * root).T * share) @ (f.m[2] * root)
     shared = units.mix.T @ f.batch.products @ units.mix * (d - 1) / (d + 1) / d
     metric += shared * (quadratic.T @ np.linalg.solve(plain, quadratic))
+    across = f.batch.plane[2, 0, 0] - f.batch.plane[1, 0, 0] ** 2 - f.batch.plane[1, 0, 1] ** 2  # of ‖Mβ̂‖²
+    cross = quadratic * z[:, None] * units.mix[1]
+    metric += 2 * across / d**2 * cross.T @ given.generic @ cross
     expected = g @ f.unseen
-    for level in np.sqrt(f.batch.phi * f.batch.moments[2] / d) * np.array([-1, 1]):
+    for level in np.sqrt(f.batch.phi * f.batch.moments[2] / d * (1 + 2 / d)) * np.array([-1, 1]):
         now_columns = columns.copy()
         now_columns[:Z] += level * quadratic * units.mix[1] / np.sqrt(2)
         problem = whole + now_columns @ np.linalg.solve(metric, now_columns.T)

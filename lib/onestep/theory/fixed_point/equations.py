@@ -208,6 +208,8 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
     # eq. (43): what units share as their rows follow M and C
     C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
+    outside = m_2 * z * (sqrt(2) / d * f.batch.outside * units.mix[1])
+    C = C + outside.T @ forms.generic @ outside
     b_1 = -Q.T @ T_zeta @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
     A, b_0 = one - zE @ Xi * z.T, label[0] - zE @ forms.V[0] @ linear
     return Blocks(A, B, m_2 * units.mix[1] / sqrt(2), C, b_0, b_1)

@@ -25,7 +25,7 @@ class FirstBatch:
     phi : d over the size of the first batch.  y : (Y,) Gauss nodes.  weight : (Y,) weights of E f(y).
     along, pair : (A, Y), (A, A, Y) of E x_a f(y), E x_a x_b f(y).
     mean : (A,) part of β along the e_a.  rest : square length of what is orthogonal to them.
-    level, level_std : mean and standard deviation over batches of (1/n)Σy, by which tr M/d differs from 0.
+    level, level_std : mean and standard deviation over batches of tr M/d, the mean residual.
     """
 
     phi: float
@@ -82,6 +82,12 @@ class FirstBatch:
         return axes @ np.array([np.eye(A + 1), M, square, C]) @ axes.T
 
     @property
+    def outside(self):
+        """Length of the part of Mβ̂ outside of the plane of β̂ and ζ."""
+        (M, _), square = self.plane[1], self.plane[2, 0, 0]
+        return sqrt(max(0.0, square - M @ M))
+
+    @property
     def traces(self):
         """(1/d) tr of I, M, M², C, eq. (7)."""
         return np.array([1, 0, self.phi, 1]) * self.moments[2] ** np.array([0, 1, 1, 1])
@@ -124,7 +130,9 @@ def first_batch(p: Problem, phi, order):
     weight = lift @ root
     along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
     mean, size = along @ nodes, phi * weight**2 @ nodes**2
-    return FirstBatch(phi, nodes, weight**2, along, pair, mean, size * (1 - len(mean) / p.d), 0.0, sqrt(size / p.d))
+    return FirstBatch(
+        phi, nodes, weight**2, along, pair, mean, size * (1 - len(mean) / p.d), 0.0, sqrt(size / p.d * (1 + 2 / p.d))
+    )
 
 
 def spread(batch, d):

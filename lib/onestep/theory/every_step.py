@@ -244,8 +244,7 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
         largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, step_noise=step_noise).strength)
     largest = checks.number("largest", largest, above=0)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    resolved(p, largest, step_noise)  # raises where quadrature does not
-    low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)
+    low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)  # on the coarsest quadrature
     found, last = resolved(p, high, step_noise)
     eta = _least_test_error(low, high, found.evaluate, last)
     best = fixed_point(p, eta, step_noise=step_noise)

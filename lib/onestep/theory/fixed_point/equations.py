@@ -163,14 +163,14 @@ def training_loss(f: Features, state, omega):
     loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
     loss = loss + label[2] @ T_zeta @ label[2] + label[3] @ T_3 @ label[3]
     A, B, stretch, C, b_0, b_1 = blocks(f, now, at, forms, T_2, T_zeta)
-    from_units = np.linalg.solve(C, np.column_stack([B.T, stretch.T, b_1]))  # the units eliminated
-    loss = loss - b_1 @ from_units[:, -1]
-    for sign in (-1, 1):  # first batches of two mean labels, eq. (43)
-        level = f.batch.level + sign * f.batch.level_std
-        even = B + level * stretch
-        solved = from_units[:, : len(A)] + level * from_units[:, len(A) : -1]
-        b = b_0 + even @ from_units[:, -1]
-        loss = loss + b @ np.linalg.solve(A + even @ solved, b) / 2
+    # the units eliminated, then the constant, for first batches of two mean labels, eq. (43)
+    even, one = np.vstack([B, stretch]), np.eye(len(A))
+    from_units = np.linalg.solve(C, np.column_stack([even.T, b_1]))
+    left, loss = even @ from_units, loss - b_1 @ from_units[:, -1]
+    for level in (f.batch.level - f.batch.level_std, f.batch.level + f.batch.level_std):
+        at_level = np.hstack([one, level * one])
+        b = b_0 + at_level @ left[:, -1]
+        loss = loss + b @ np.linalg.solve(A + at_level @ left[:, :-1] @ at_level.T, b) / 2
     return loss
 
 

@@ -52,11 +52,6 @@ def resolved(p, eta, step_noise="correlated"):
     eta : the largest step asked for, which needs the finest quadrature.
     """
     coarse = family(p, step_noise=step_noise, order=_ORDERS[0], lengths=_FEW[0])
-    if (weight := eta * coarse.strength) > HEAVIEST:
-        raise ValueError(
-            f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
-            f"{HEAVIEST}, here for eta <= {eta * HEAVIEST / weight:.4g} (√n = {sqrt(p.n):.4g})"
-        )
     found = coarse, coarse.evaluate(eta)
     for name, numbers, tolerance in (("lengths", _FEW, _LENGTHS), ("order", _ORDERS, _QUADRATURE)):
         found = _refined(*found, eta, name, numbers[1:], tolerance)
@@ -116,6 +111,11 @@ class Family:
 
     def features(self, eta):
         """`nodes.Features` at step eta."""
+        if (weight := eta * self.strength) > HEAVIEST:
+            raise ValueError(
+                f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
+                f"{HEAVIEST}, here for eta <= {HEAVIEST / self.strength:.4g} (√n = {sqrt(self.p.n):.4g})"
+            )
         return equivalent_features(self.p, eta, self.batch, self.step_noise, self.order, self.lengths)
 
     def evaluate(self, eta, solution=None) -> Solved:

@@ -43,7 +43,7 @@ def left_over(f, q, g, k):
 
 def test_map_against_an_explicit_first_batch(one_batch):
     f, state, _, parts, inverse = one_batch
-    p, c, rows, units = f.p, f.linear.c, f.linear.rows, f.units
+    p, c, rows, units = f.p, f.linear.c, f.linear.h, f.units
     now, new = f.solution(state), f.solution(theory.fixed_point.update(f, state, 1.0))
     g = f.pz / (1 + now.kappa)
     traces = [np.einsum("ixjy,yx->ij", inverse, part) / p.d for part in parts]
@@ -71,7 +71,7 @@ def test_directions_against_an_explicit_first_batch(one_batch):
     g, p = at.g, f.p
     beta = draw.X.T @ draw.y / p.n
     beta /= np.linalg.norm(beta)
-    basis = (f.linear.rows * np.sqrt(g)[:, None]) @ at.gamma_inv
+    basis = (f.linear.h * np.sqrt(g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
     def T(v, w):
@@ -186,7 +186,7 @@ def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     at = theory.fixed_point.pencil(f, now, 1.0)
     share = f.units.chance * now.q
     weight = p.N / (p.d - 1) * share * f.units.plane[0, 0]
-    c, rows = f.linear.c, f.linear.rows * np.sqrt(at.g)[:, None]
+    c, rows = f.linear.c, f.linear.h * np.sqrt(at.g)[:, None]
     varied = np.zeros((c.shape[1],) * 2)
     for j in range(f.units.readouts):
         same_readout = np.arange(j, c.shape[0], f.units.readouts)
@@ -197,7 +197,7 @@ def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     Xi = link @ np.linalg.solve(alone, link)
     expected = link @ np.linalg.solve(alone + rows @ varied @ rows.T, link)
     assert np.abs(expected - Xi).max() > 0.01 * np.abs(Xi).max()
-    found = theory.fixed_point.saturation(f, at, share, Xi) @ Xi
+    found = theory.fixed_point.equations.saturation(f, at, share, Xi) @ Xi
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
@@ -214,18 +214,7 @@ def explicit_directions(inverse, b, vectors, Z):
         for e, x in zip(vectors, cross, strict=True)
     ]
     V = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.fixed_point.Directions(back, R, V, 0.1 * np.eye(Z))
-
-
-def test_fluctuation_of_an_untrained_network_of_many_inputs():
-    p = Problem(10**15, 3 * 10**14, 5 * 10**14, 0.1, (0.0, 1.0, 0.5), teacher=(0.0, 1.0))
-    f = theory.fixed_point.family(p).features(0.0)
-    now = f.solution(theory.fixed_point.iterate(f)[0])
-    q, kappa, heavy = now.q.mean(), now.kappa.mean(), 0.5**4 * (60 - 4)  # Var (c H_2)² = c⁴(60 - 4)
-    entries = q**2 * heavy / (1 + kappa) ** 2 / p.n
-    units, samples = theory.fixed_point.fluctuation(f, now)
-    assert units == pytest.approx(1 / p.N + entries, rel=1e-5)
-    assert samples == pytest.approx(1 / p.n + p.N / p.n * entries, rel=1e-5)
+    return theory.fixed_point.equations.Directions(back, R, V, 0.1 * np.eye(Z))
 
 
 @pytest.mark.parametrize(("d", "close"), [(10**8, 1e-5), (40, 0.1)])

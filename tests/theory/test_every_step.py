@@ -80,18 +80,17 @@ def test_no_step_is_the_random_features_model(p, layer, output):
 
 def test_problems_outside_the_calibrated_range_are_reported():
     p = Problem(900, 300, 450, 0.1)
-    assert theory.every_step.uncalibrated(p) == []
-    assert theory.every_step.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
+    assert theory.uncalibrated(p) == []
+    assert theory.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
     dense = p.replace(d=60, initial_output="full")
-    assert theory.every_step.uncalibrated(dense) == ['n/d² = 0.25, not 0 to 0.05 with initial_output = "full"']
+    assert theory.uncalibrated(dense) == ['n/d² = 0.25, not 0 to 0.05 (initial_output = "full")']
     dense = dense.replace(initial_output="negligible", teacher=(0.0, 1.0, 0.4))
-    assert theory.every_step.uncalibrated(dense) == []
-    assert theory.every_step.uncalibrated(dense.replace(teacher=(0.0, 1.0, 0.5))) == [
-        "n/d² = 0.25, not 0 to 0.05 with |c⋆2/c⋆1| = 0.5, above 0.4"
-    ]
-    cubic = theory.every_step.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
+    assert theory.uncalibrated(dense) == []
+    stronger = dense.replace(teacher=(0.0, 1.0, 0.5))
+    assert theory.uncalibrated(stronger) == ["|c⋆2/c⋆1| = 0.5, not 0 to 0.4 (n/d² above 0.05)"]
+    cubic = theory.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
     assert cubic == ["activation = a polynomial of degree 3 or more"]
-    assert theory.every_step.uncalibrated(p.replace(n=90, d=7, N=45, noise=2.0)) == [
+    assert theory.uncalibrated(p.replace(n=90, d=7, N=45, noise=2.0)) == [
         "n = 90, not 100 or more",
         "d = 7, not 10 or more",
         "n/d² = 1.84, not 0 to 1.5",
@@ -108,6 +107,14 @@ def test_polynomials_of_degree_three_are_warned_about(activation):
     assert len(caught) == 1
     theory.losses(p, 1.0, method="spiked")  # pytest turns warnings into errors
     theory.losses(p.replace(activation=(0.0, 1.0, 0.3)), 1.0)
+
+
+def test_strong_quadratic_teachers_of_many_samples_are_warned_about():
+    p = Problem(400, 40, 100, 0.1, teacher=(0.0, 0.5, 0.5))
+    with pytest.warns(UserWarning, match=r"\|c⋆2/c⋆1\| = 1 at n/d² = 0.25.*simulate.losses"):
+        theory.losses(p, 1.0)
+    theory.losses(p.replace(teacher=(0.0, 1.0, 0.7)), 1.0)  # pytest turns warnings into errors
+    theory.losses(p.replace(d=100), 1.0)
 
 
 def test_untrained_is_about_the_d_at_hand():
@@ -351,13 +358,15 @@ def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     assert theory.every_step.best_ridge(P1, best.eta).at_bound
 
 
-def test_the_error_to_expect_falls_with_n_and_grows_with_tails():
-    tails = P1.replace(activation=(0.0, 1.0, 0.3, 0.3))
-    small, large, cubic = (theory.every_step.fluctuations(p, [5.0])[:, 0] for p in (P1, P1.scaled(10**4), tails))
-    assert np.all((large > 0) & (large < 0.15 * small) & (cubic > 5 * small))
-    predicted = theory.losses(P1, 5.0).rel_std
-    assert [predicted.train / small[0], predicted.test / small[1]] == pytest.approx([0.27, 0.064], rel=1e-6)
-    assert np.isnan(theory.every_step.fixed_point(tails, 5.0).rel_std.test)
+def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_power():
+    p, larger = P1.replace(noise=0.0), P1.scaled(10 * P1.n)
+    for one in (p, P1, larger):
+        found = theory.losses(one, [0.0, 5.0])
+        for loss, constant in (("train", theory.every_step.TRAIN_ERROR), ("test", theory.every_step.TEST_ERROR)):
+            expected = constant / one.n * np.sqrt(one.label_power / getattr(found, loss))
+            np.testing.assert_allclose(getattr(found.rel_std, loss), expected, rtol=1e-9)
+    assert theory.losses(p, 5.0).rel_std.test > 1.3 * theory.losses(P1, 5.0).rel_std.test
+    assert np.isnan(theory.every_step.fixed_point(P1.replace(activation=(0.0, 1.0, 0.3, 0.3)), 5.0).rel_std.test)
 
 
 def test_the_best_step_is_looked_for_beyond_the_root_of_n():

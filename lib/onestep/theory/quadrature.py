@@ -15,7 +15,6 @@ from ..hermite import gauss_legendre
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
 # Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
 _USUAL, _FINE, _LARGE = (48, 16, 6.0), (96, 72, 9.0), 1e6
-_COARSE = 16  # nodes where an estimate does
 _CACHED = 1 << 15  # numbers in an array that stays in the second cache along with a few like it
 
 
@@ -117,23 +116,6 @@ def expand(f, mean, std, d):
 
     found = _in_blocks(integrals, mean, std, count)
     return found[:-1], np.maximum(found[-1] - (found[:-1] ** 2).sum(0), 0.0)
-
-
-def tail(f, mean, std, d):
-    """Variance of h², h the part of f(mean + std·s) of degree >= 2, s as for `expand`; shape of mean and std.
-
-    Within a tenth where f has kinks, a few per cent else: an estimate of errors needs no more.
-    """
-    s, weight = coordinate(float(d), _COARSE)
-
-    def variance(mean, std):
-        rest = f(mean[:, None] + std[:, None] * s)
-        rest -= (rest @ weight)[:, None]
-        rest -= (rest @ (weight * s))[:, None] * s
-        rest *= rest
-        return (rest**2 @ weight - (rest @ weight) ** 2)[None]
-
-    return _in_blocks(variance, mean, std, _COARSE)[0]
 
 
 def _in_blocks(integrals, mean, std, count):

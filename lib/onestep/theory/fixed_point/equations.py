@@ -107,7 +107,7 @@ def directions(f: Features, at: Pencil) -> Directions:
     """`Directions` of the linear problem `at`."""
     batch, R, Z = f.batch, len(at.gamma_inv), f.z.size
     A, m = range(batch.mean.size), 2 * R
-    h_star = (f.linear.rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    h_star = (f.linear.h * np.sqrt(at.g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
     def T(form, a, b, cosine):  # eᵀTe' of eq. (24) from block (a, b) of eᵀT_Je' and e·e'
@@ -137,7 +137,7 @@ def _pencil_forms(batch, at: Pencil):
 
 def saturation(f: Features, at: Pencil, share, Xi):
     """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.   share : π_i q_i."""
-    c, h = f.linear.c, f.linear.rows * np.sqrt(at.g)[:, None]
+    c, h = f.linear.c, f.linear.h * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
     total = weight.reshape(-1, f.units.readouts).sum(0)
     c_mean = (weight[:, None] * c).reshape(-1, total.size, c.shape[1]).sum(0) / total[:, None]
@@ -148,7 +148,7 @@ def saturation(f: Features, at: Pencil, share, Xi):
 
 def bias_factors(f: Features, now: Solution, g, factors=1.0):
     """T_2 and T_3 of eq. (19) on the nodes, (2, Z, Z).   factors : (U,) or 1.0, on q."""
-    rows = f.isotropic.rows[1:] * np.sqrt(g)[:, None]
+    rows = f.isotropic.h[1:] * np.sqrt(g)[:, None]
     _, middle = degree_blocks(f, now, g, factors)
     return np.eye(g.size) - rows @ middle[1:] @ np.swapaxes(rows, 1, 2)
 

@@ -17,7 +17,6 @@ from ..random_features import IMAGINARY
 from . import equations
 from .first_batch import FirstBatch, first_batch
 from .nodes import features as equivalent_features
-from .nodes import fluctuation
 from .units import STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
@@ -86,12 +85,6 @@ class Solved(NamedTuple):
     def solution(self):
         """The `Solution`, to start from at another step size."""
         return self.features.solution(self.state)
-
-    @property
-    def fluctuations(self):
-        """(2,), what the standard deviations of both losses are proportional to (`nodes.fluctuation`)."""
-        of_q, of_kappa = fluctuation(self.features, self.solution)
-        return np.array([of_kappa, of_q + of_kappa])
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,8 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     family, solved = _downwards(p, flat, step_noise)
     mean_batch = np.transpose([each.losses for each in solved])
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
-    rel_std = np.array([[TRAIN_ERROR], [TEST_ERROR]]) / p.n * np.sqrt(p.label_power / losses)
-    rows = [*losses, [each.residual for each in solved], *(np.nan if uncalibrated(p) else 1.0) * rel_std]
+    unit = np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n * (np.nan if uncalibrated(p) else 1.0)
+    rows = [*losses, [each.residual for each in solved], TRAIN_ERROR * unit, TEST_ERROR * unit]
     train, test, residual, *error = (np.reshape(row, eta.shape)[()] for row in rows)
     return Losses(train, test, residual, Error(*error))
 

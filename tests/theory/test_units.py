@@ -1,5 +1,7 @@
 """Hidden units after the step: spike, length and their correlation, against the gradient of real networks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -203,14 +205,14 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
 
 
 def test_units_of_one_readout_share_a_quadratic_form():
-    """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn first batches, eq. (43)."""
+    """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn batches, eq. (43)."""
     p = Problem(300, 30, 200, 0.05, "softplus", (0.0, 1.0), 0.5, readout=[1.4, -0.2])
     rng, eta, k, found = np.random.default_rng(2), 25.0, p.d - 1, []
-    for _ in range(60):
+    for _ in range(24):
         now = simulate.draw(p, rng)
         beta = simulate.direction(p, now)
         across = np.linalg.svd(beta[None])[2][1:]  # an orthonormal basis of what is orthogonal to β
-        W = rng.standard_normal((20_000, p.d))
+        W = rng.standard_normal((10_000, p.d))
         W /= np.linalg.norm(W, axis=1)[:, None]
         slope = p.student.derivative(now.X @ W.T) * now.y[:, None]
         means = []
@@ -224,7 +226,7 @@ def test_units_of_one_readout_share_a_quadratic_form():
     predicted = (units.mix.T @ batch.products @ units.mix * (k / (k + 2) / p.d))[:2, :2]
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     assert np.all(np.abs(mean - predicted) < 4 * se + 0.1 * np.abs(predicted)), (mean, predicted, se)
-    assert predicted[0, 0] > 20 * se[0, 0] and predicted[0, 1] < -10 * se[0, 1]
+    assert predicted[0, 0] > 12 * se[0, 0] and predicted[0, 1] < -8 * se[0, 1]
 
 
 @pytest.mark.parametrize("activation", ["shifted_relu", "softplus"])
@@ -232,24 +234,18 @@ def test_rows_stretch_by_the_mean_label_of_their_first_batch(activation):
     """Slope of units' mean m_0, at one readout, on the mean label, eq. (43)."""
     p = Problem(400, 60, 200, 0.05, activation, (0.0, 1.0), 0.5, readout=[1.0])
     rng, eta, found = np.random.default_rng(4), 20.0, []
-    for _ in range(60):
+    for _ in range(30):
         now = simulate.draw(p, rng)
-        now.y[:] -= now.y.mean()
         for level in (-0.2, 0.2):
-            W = (
-                now.W0
-                + eta
-                * now.a[:, None]
-                * ((p.student.derivative(now.X @ now.W0.T) * (now.y + level)[:, None]).T @ now.X)
-                / p.n
-            )
+            moved = dataclasses.replace(now, y=now.y - now.y.mean() + level)
+            W = now.W0 + eta * simulate.gradient(p, moved)
             x = np.sqrt(p.d - 1) * rng.standard_normal((4000, p.d))
-            beta = now.X.T @ now.y
+            beta = now.X.T @ (now.y - now.y.mean())
             x -= np.outer(x @ beta, beta) / (beta @ beta)
             x *= np.sqrt(p.d - 1) / np.linalg.norm(x, axis=1)[:, None]  # z = 0, χ = 1
             found.append(np.mean(p.student(x @ W.T)))
     slope = np.diff(np.reshape(found, (-1, 2)), axis=1)[:, 0] / 0.4
-    batch, units = law_of_units(p, eta)
+    units = law_of_units(p, eta)[1]
     m_2 = theory.quadrature.expand(p.student, 0 * units.length, units.length, p.d - 1)[0][2]
     predicted = units.chance @ (m_2 * units.mix[1]) / np.sqrt(2)
     assert np.mean(slope) == pytest.approx(predicted, rel=0.05, abs=4 * np.std(slope) / np.sqrt(len(slope)))

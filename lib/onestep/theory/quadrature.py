@@ -40,8 +40,10 @@ def gauss_hermite(order):
 
 
 def gauss(y, root, count):
-    """Gauss rule of at most `count` nodes for weights root² at y, by Lanczos: nodes (k,), and (k, len(y)), whose products
-    with root are the roots of the weights."""
+    """Gauss rule of at most `count` nodes for weights root² at y, by Lanczos: nodes (k,), and a matrix (k, len(y)).
+
+    The products of the matrix with root are the roots of the weights.
+    """
     basis = root[None] / np.linalg.norm(root)
     for _ in range(count - 1):
         v = y * basis[-1]

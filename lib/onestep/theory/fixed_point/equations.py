@@ -16,11 +16,12 @@ from .nodes import ISOTROPIC, Features, Solution
 
 
 class Pencil(NamedTuple):
-    """The ridge problem in the span of m_1's modes: T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24), is the upper
-    block of the inverse of a pencil linear in the samples, eq. (25), whose equivalent is G = (Q_0 + S)⁻¹, eq. (26).
+    """The ridge problem in the span of m_1's modes h: T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24).
 
-    g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = rowsᵀ g rows.  Q0_inverse, G : (m, m).  lower : (m, m),
-    from whose lower right block M²T is read.  Y_tilde : (Y, m, m) at the nodes of y.  means : (3, m, m) E y^k Ỹ; S first.
+    T_J is the upper block of the inverse of a pencil that is linear in the samples, eq. (25), whose equivalent is
+    G = (Q_0 + S)⁻¹, eq. (26).  g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = hᵀgh.  Q0_inverse, G :
+    (m, m).  lower : (m, m), from whose lower right block M²T is read.  Y_tilde : (Y, m, m) at the nodes of y.
+    means : (3, m, m) E y^k Ỹ; S first.
     """
 
     g: np.ndarray
@@ -45,11 +46,11 @@ def pencil(f: Features, now: Solution, omega) -> Pencil:
     # Y/y is the inverse of P - y diag(0, Θ_3), P = [[0, 1], [1, -Θ_1]], so that Ỹ/y is that of P + yQ
     y, Q = batch.y[:, None, None], batch.phi * G
     Q[R:, R:] -= theta[3]
-    pencil = y * Q
-    pencil[:, :R, R:] += one[:R, :R]
-    pencil[:, R:, :R] += one[:R, :R]
-    pencil[:, R:, R:] -= theta[1]
-    Y_tilde = y * np.linalg.inv(pencil)
+    inverse = y * Q
+    inverse[:, :R, R:] += one[:R, :R]
+    inverse[:, R:, :R] += one[:R, :R]
+    inverse[:, R:, R:] -= theta[1]
+    Y_tilde = y * np.linalg.inv(inverse)
     means = (batch.powers @ Y_tilde.reshape(y.size, -1)).reshape(3, *G.shape)
     return Pencil(g, gamma_inv, Q0_inverse, G, shift @ now.S, Y_tilde, means)
 
@@ -75,17 +76,16 @@ def degree_blocks(f: Features, now: Solution, g, factors=1.0):
 
 
 def update(f: Features, state, omega):
-    """The fixed-point map: the packed (κ, q, S) that (20), (21), (26) give at the packed state; omega as in `pencil`."""
+    """The fixed-point map: the packed (κ, q, S) that eq. (20), (21), (26) give at the packed state."""
     p, now = f.p, f.solution(state)
     at = pencil(f, now, omega)
     traces = linear_traces(f, at)
     linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
     forms, middle = degree_blocks(f, now, at.g)
-    terms = f.noise @ at.g + np.sum(
-        f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0
-    )  # 1/q - λ, eq. (21)
+    # 1/q - λ, eq. (21), and nκ, eq. (20)
+    terms = f.noise @ at.g + np.sum(f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0)
     terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
-    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())  # eq. (20)
+    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())
     n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
     return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
 
@@ -136,7 +136,7 @@ def _pencil_forms(batch, at: Pencil):
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
-    """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.   share : π_i q_i."""
+    """E of eq. (33), (Z, Z): what is left of Ξ, as m_1 varies with β̂ᵀω over units of one readout.  share : π_i q_i."""
     c, h = f.linear.c, f.linear.h * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
     total = weight.reshape(-1, f.units.readouts).sum(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -103,13 +103,9 @@ class FirstBatch:
     @cached_property
     def excess(self):
         """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
-        M, E_2 = self.pair @ self.y, _square_excess(self.pair @ self.y**2, self.moments[2])
-        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moments[2] + E_2) + np.sum(M**2), E_2])
-
-
-def _square_excess(pair, mean):
-    """E Σ_a (x_a² - 1) f(y), as E_2 in eq. (8), from E x_a x_b f(y) and E f(y)."""
-    return np.trace(pair) - len(pair) * mean
+        M, m2 = self.pair @ self.y, self.moments[2]
+        E_2 = np.trace(self.pair @ self.y**2) - len(M) * m2
+        return np.array([0.0, np.trace(M), 2 * self.phi * (m2 + E_2) + np.sum(M**2), E_2])
 
 
 def first_batch(p: Problem, phi, order):
@@ -130,33 +126,27 @@ def first_batch(p: Problem, phi, order):
     weight = lift @ root
     along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
     mean, size = along @ nodes, phi * weight**2 @ nodes**2
-    return FirstBatch(
-        phi, nodes, weight**2, along, pair, mean, size * (1 - len(mean) / p.d), 0.0, sqrt(size / p.d * (1 + 2 / p.d))
-    )
+    rest, level_std = size * (1 - len(mean) / p.d), sqrt(size / p.d * (1 + 2 / p.d))
+    return FirstBatch(phi, nodes, weight**2, along, pair, mean, rest, 0.0, level_std)
 
 
 def spread(batch, d):
-    """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean`, `rest` and `level`, eq. (41)."""
-    y, phi, mean, (_, _, m2, m3, m4) = batch.y, batch.phi, batch.along @ batch.y, batch.moments
-    mixed = np.array([batch.along @ y**3 / m2 - mean, batch.along @ y**2])
-    covariance = np.block(  # of the mean, log(rest) and the level, times d
-        [
-            [phi * (batch.pair @ y**2 - np.outer(mean, mean)), phi * mixed.T],
-            [phi * mixed, phi * np.array([[m4 / m2**2 - 1 + 2 / phi, m3 / m2], [m3 / m2, m2]])],
-        ]
-    )
-    slope = np.concatenate([2 * batch.mean, [batch.rest, 0.0]])
-    step = covariance @ slope
-    step /= sqrt(d * (slope @ step))
+    """Two first batches of d inputs whose D varies as that of drawn ones does, and `mean`, `rest`, `level` with it.
+
+    Eq. (41), from the covariance over samples of y x_a, y²/E y² and y.
+    """
+    y, (_, _, m2, m3, m4) = batch.y, batch.moments
+    mixed = batch.along @ np.transpose([y**3 / m2, y**2])
+    second = np.block([[batch.pair @ y**2, mixed], [mixed.T, np.array([[m4 / m2**2, m3 / m2], [m3 / m2, m2]])]])
+    first = np.array([*(batch.along @ y), 1.0, 0.0])
+    covariance = batch.phi * (second - np.outer(first, first))  # of mean, log rest and level, times d
+    covariance[-2, -2] += 2
+    slope = np.array([*(2 * batch.mean), batch.rest, 0.0])
+    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
     *along, log_rest, level = step
-    level_std = sqrt(max(0.0, batch.level_std**2 - level**2))
+    level_std, means = sqrt(max(0.0, batch.level_std**2 - level**2)), batch.mean + np.outer((-1, 1), along)
+    rests = batch.rest * np.exp([-log_rest, log_rest]) / np.cosh(log_rest)  # of mean batch.rest
     return [
-        replace(
-            batch,
-            mean=batch.mean + s * np.array(along),
-            rest=float(batch.rest * exp(s * log_rest) / np.cosh(log_rest)),
-            level=s * level,
-            level_std=level_std,
-        )
-        for s in (-1, 1)
+        replace(batch, mean=mean, rest=float(rest), level=s * level, level_std=level_std)
+        for mean, rest, s in zip(means, rests, (-1, 1), strict=True)
     ]

@@ -142,7 +142,7 @@ class Family:
 
 
 def losses_at(features, state):
-    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction ω̇ = (1 + κ)² of sample weights; (2,)."""
+    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction (1 + κ)² of sample weights; (2,)."""
     # x = U(x, ω) gives (1 - ∂U/∂x) ẋ = (∂U/∂ω) ω̇; both products are taken by complex steps
     omega = 1 + 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
 

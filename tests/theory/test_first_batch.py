@@ -46,6 +46,7 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 4
     expected = np.array([law.D, law.away, law.moment_along(2), *law.plane[:, 0, 0], *law.traces, *law.products.ravel()])
     assert np.all(np.abs(mean - expected) < 4.5 * se + 0.03 * np.abs(expected) + 3 / p.d)
+    assert law.products[1, 1] == pytest.approx(law.traces[2])
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
@@ -67,13 +68,21 @@ def test_what_a_first_batch_has_at_finite_d(output):
     assert np.all(np.abs(mean - expected) < 4 * se + allowance), (mean, expected, se)
 
 
-def test_two_batches_vary_as_drawn_ones_do():
-    p = Problem(400, 100, 100, 0.05, teacher=(0.0, 1.0, 0.6), noise=0.3)
-    law, sizes = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
-    for seed in range(1000):
+@pytest.mark.parametrize(("n", "d", "teacher", "noise"), [(400, 100, (0.0, 1.0, 0.6), 0.3), (300, 60, (0.0, 1.0), 3.0)])
+def test_two_batches_vary_as_drawn_ones_do(n, d, teacher, noise):
+    """‖β‖², and the mean label with it: its slope on ‖β‖² and what is left of its variance, eq. (41)."""
+    p = Problem(n, d, 100, 0.05, teacher=teacher, noise=noise)
+    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
+    for seed in range(1500):
         draw = simulate.draw(p, np.random.default_rng(seed))
         beta = simulate.direction(p, draw)
-        sizes.append(beta @ beta)
-    low, high = (batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d))
-    assert (high - low) / 2 == pytest.approx(np.std(sizes), rel=0.1)
-    assert (high + low) / 2 == pytest.approx(np.mean(sizes), abs=4 * np.std(sizes) / np.sqrt(len(sizes)))
+        found.append([beta @ beta, draw.y @ np.sum(draw.X**2, axis=1) / p.n / p.d])
+    (mean, _), covariance = np.mean(found, axis=0), np.cov(np.transpose(found))
+    low, high = theory.fixed_point.first_batch.spread(law, p.d)
+    assert (high.D - low.D) / 2 == pytest.approx(np.sqrt(covariance[0, 0]), rel=0.07)
+    assert (high.D + low.D) / 2 == pytest.approx(mean, abs=4 * np.sqrt(covariance[0, 0] / len(found)))
+    level, error = (high.level - low.level) / 2, np.sqrt(covariance[1, 1] / len(found))
+    assert level == pytest.approx(covariance[0, 1] / np.sqrt(covariance[0, 0]), abs=4 * error)
+    assert high.level_std**2 + level**2 == pytest.approx(covariance[1, 1], rel=0.15)
+    if len(teacher) > 2:
+        assert level > 8 * error

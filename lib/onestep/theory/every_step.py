@@ -29,7 +29,7 @@ TRAIN_ERROR, TEST_ERROR = 0.1, 0.2  # of `Error`, as fitted by calibration/state
 # … and on which problems
 CALIBRATED = {
     "n": (100, np.inf),
-    "d": (10, np.inf),
+    "d": (15, np.inf),
     "d/n": (0.05, 1.5),
     "n/d²": (0, 1.5),
     "N/n": (0.2, 3.0),
@@ -37,7 +37,7 @@ CALIBRATED = {
     "noise": (0.0, 1.0),
     "|c⋆2/c⋆1|": (0.0, 0.75),
 }
-_DENSE, _QUADRATIC = 0.05, 0.4  # n/d² above which the full initial output is not covered, and |c⋆2/c⋆1| only to there
+_DENSE, _QUADRATIC = 0.03, 0.4  # n/d² above which the full initial output is not covered, and |c⋆2/c⋆1| only to there
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ def one_batch():
     weight = np.full(p.n, 1 / p.n)
     along, pair = (np.reshape(weight * s**k, (*[1] * k, -1)) for k in (1, 2))
     size = p.phi * np.mean(draw.y**2)
-    law = theory.fixed_point.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, along @ draw.y, size)
-    f = theory.fixed_point.features(p, 0.5 * np.sqrt(p.n), law, None, "correlated", 12)
+    law = theory.fixed_point.first_batch.FirstBatch(p.phi, draw.y, weight, along, pair, along @ draw.y, size, 0.0, 0.0)
+    f = theory.fixed_point.features(p, 0.5 * np.sqrt(p.n), law, "correlated", 12, 2)
     state, _ = theory.fixed_point.iterate(f)
     now = f.solution(state)
     at = theory.fixed_point.pencil(f, now, 1.0)
-    c, R = f.modes[1].c, f.modes[1].c.shape[1]
+    c, R = f.linear.c, f.linear.c.shape[1]
     mats = [p.N / f.dimensions[1] * (c.T * (w * f.units.chance * now.q)) @ c for w in f.units.mix]
     parts = [np.eye(p.d), M, M @ M, C]
     L = np.kron(at.gamma_inv, np.eye(p.d)) + sum(np.kron(a, part) for a, part in zip(mats, parts, strict=True))
@@ -43,7 +43,7 @@ def left_over(f, q, g, k):
 
 def test_map_against_an_explicit_first_batch(one_batch):
     f, state, _, parts, inverse = one_batch
-    p, c, rows, units = f.p, f.modes[1].c, f.modes[1].rows, f.units
+    p, c, rows, units = f.p, f.linear.c, f.linear.h, f.units
     now, new = f.solution(state), f.solution(theory.fixed_point.update(f, state, 1.0))
     g = f.pz / (1 + now.kappa)
     traces = [np.einsum("ixjy,yx->ij", inverse, part) / p.d for part in parts]
@@ -71,7 +71,7 @@ def test_directions_against_an_explicit_first_batch(one_batch):
     g, p = at.g, f.p
     beta = draw.X.T @ draw.y / p.n
     beta /= np.linalg.norm(beta)
-    basis = (f.modes[1].rows * np.sqrt(g)[:, None]) @ at.gamma_inv
+    basis = (f.linear.h * np.sqrt(g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
     def T(v, w):
@@ -111,7 +111,10 @@ def test_test_error_is_the_derivative_of_the_training_loss(output):
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
-    """With a small explicit input space in place of T's equivalents, the block elimination is an identity."""
+    """With a small explicit input space in place of T's equivalents, the block elimination is an identity.
+
+    Every unit has its own mean along a quadratic form, by eq. (43), and first batches have two mean labels.
+    """
     p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian", d=60)
     f = theory.fixed_point.family(p, order=8).features(20.0)
     state = f.start()
@@ -159,7 +162,18 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     metric = np.eye(share.size)
     if output == "full":
         metric -= start.T @ given.generic @ start  # in q already
-    expected = g @ f.unseen + label @ np.linalg.solve(whole + columns @ np.linalg.solve(metric, columns.T), label)
+    plain = one + p.N / f.dimensions[2] * ((f.m[2] * root).T * share) @ (f.m[2] * root)
+    shared = units.mix.T @ f.batch.products @ units.mix * (d - 1) / (d + 1) / d
+    metric += shared * (quadratic.T @ np.linalg.solve(plain, quadratic))
+    across = f.batch.plane[2, 0, 0] - f.batch.plane[1, 0, 0] ** 2 - f.batch.plane[1, 0, 1] ** 2  # of ‖Mβ̂‖²
+    cross = quadratic * z[:, None] * units.mix[1]
+    metric += 2 * across / d**2 * cross.T @ given.generic @ cross
+    expected = g @ f.unseen
+    for level in np.sqrt(f.batch.phi * f.batch.moments[2] / d * (1 + 2 / d)) * np.array([-1, 1]):
+        now_columns = columns.copy()
+        now_columns[:Z] += level * quadratic * units.mix[1] / np.sqrt(2)
+        problem = whole + now_columns @ np.linalg.solve(metric, now_columns.T)
+        expected += label @ np.linalg.solve(problem, label) / 2
     expected += root * f.label[3] @ np.linalg.solve(third, root * f.label[3])
     assert theory.fixed_point.training_loss(f, state, 1.0) == pytest.approx(expected, rel=1e-9)
 
@@ -172,7 +186,7 @@ def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     at = theory.fixed_point.pencil(f, now, 1.0)
     share = f.units.chance * now.q
     weight = p.N / (p.d - 1) * share * f.units.plane[0, 0]
-    c, rows = f.modes[1].c, f.modes[1].rows * np.sqrt(at.g)[:, None]
+    c, rows = f.linear.c, f.linear.h * np.sqrt(at.g)[:, None]
     varied = np.zeros((c.shape[1],) * 2)
     for j in range(f.units.readouts):
         same_readout = np.arange(j, c.shape[0], f.units.readouts)
@@ -183,7 +197,7 @@ def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     Xi = link @ np.linalg.solve(alone, link)
     expected = link @ np.linalg.solve(alone + rows @ varied @ rows.T, link)
     assert np.abs(expected - Xi).max() > 0.01 * np.abs(Xi).max()
-    found = theory.fixed_point.saturation(f, at, share, Xi) @ Xi
+    found = theory.fixed_point.equations.saturation(f, at, share, Xi) @ Xi
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
@@ -200,18 +214,7 @@ def explicit_directions(inverse, b, vectors, Z):
         for e, x in zip(vectors, cross, strict=True)
     ]
     V = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.fixed_point.Directions(back, R, V, 0.1 * np.eye(Z))
-
-
-def test_fluctuation_of_an_untrained_network_of_many_inputs():
-    p = Problem(10**15, 3 * 10**14, 5 * 10**14, 0.1, (0.0, 1.0, 0.5), teacher=(0.0, 1.0))
-    f = theory.fixed_point.family(p).features(0.0)
-    now = f.solution(theory.fixed_point.iterate(f)[0])
-    q, kappa, heavy = now.q.mean(), now.kappa.mean(), 0.5**4 * (60 - 4)  # Var (c H_2)² = c⁴(60 - 4)
-    entries = q**2 * heavy / (1 + kappa) ** 2 / p.n
-    units, samples = theory.fixed_point.fluctuation(f, now)
-    assert units == pytest.approx(1 / p.N + entries, rel=1e-5)
-    assert samples == pytest.approx(1 / p.n + p.N / p.n * entries, rel=1e-5)
+    return theory.fixed_point.equations.Directions(back, R, V, 0.1 * np.eye(Z))
 
 
 @pytest.mark.parametrize(("d", "close"), [(10**8, 1e-5), (40, 0.1)])

@@ -12,7 +12,7 @@ def test_first_batch_carries_the_law_of_residuals():
     np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
     np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
     np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
-    assert law.D == pytest.approx(p.D - 2 * p.phi * law.moment(2) / p.d)  # the rest of β lies in d - 2 dimensions
+    assert law.D == pytest.approx(p.D - 2 * p.phi * law.moments[2] / p.d)  # the rest of β lies in d - 2 dimensions
     rng = np.random.default_rng(0)
     s, own, rest = rng.standard_normal((3, 400_000))
     noise = np.sqrt(p.student.tail + p.noise**2) * rest
@@ -36,12 +36,18 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
         hat = beta / np.linalg.norm(beta)
         away = np.sqrt(1 - (draw.beta_star @ hat) ** 2)
         forms = [np.eye(p.d), M, M @ M, C]
-        traces = [np.sum(X * Y) / p.d for X in forms for Y in forms]
+        traces = np.array([np.trace(X) for X in forms]) / p.d
+        products = [
+            np.sum(X * Y) / p.d - x * y
+            for X, x in zip(forms, traces, strict=True)
+            for Y, y in zip(forms, traces, strict=True)
+        ]
         along = np.mean(y**2 * (draw.X @ hat))
-        found.append([beta @ beta, away, along, *(hat @ X @ hat for X in forms), *traces])
+        found.append([beta @ beta, away, along, *(hat @ X @ hat for X in forms), *traces, *products])
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 4
-    expected = np.array([law.D, law.away, law.moment_along(2), *law.onto_hat, *law.traces.ravel()])
+    expected = np.array([law.D, law.away, law.moment_along(2), *law.plane[:, 0, 0], *law.traces, *law.products.ravel()])
     assert np.all(np.abs(mean - expected) < 4.5 * se + 0.03 * np.abs(expected) + 3 / p.d)
+    assert law.products[1, 1] == pytest.approx(law.traces[2])
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
@@ -54,7 +60,7 @@ def test_what_a_first_batch_has_at_finite_d(output):
         X, y = draw.X, simulate.residual(p, draw)
         M, C = (X.T * y) @ X / p.n, (X.T * y**2) @ X / p.n
         beta = X.T @ y / p.n
-        traces = np.array([np.trace(M), np.sum(M**2), np.trace(C)]) - p.d * law.traces[0, 1:]
+        traces = np.array([np.trace(M), np.sum(M**2), np.trace(C)]) - p.d * law.traces[1:]
         found.append([*traces, beta @ beta])
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     spread = np.mean([batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d)])
@@ -64,32 +70,21 @@ def test_what_a_first_batch_has_at_finite_d(output):
 
 
 @pytest.mark.slow
-def test_two_batches_vary_as_drawn_ones_do():
-    p = Problem(400, 100, 100, 0.05, teacher=(0.0, 1.0, 0.6), noise=0.3)
-    law, sizes = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
-    for seed in range(1000):
+@pytest.mark.parametrize(("n", "d", "teacher", "noise"), [(400, 100, (0.0, 1.0, 0.6), 0.3), (300, 60, (0.0, 1.0), 3.0)])
+def test_two_batches_vary_as_drawn_ones_do(n, d, teacher, noise):
+    """‖β‖², and the mean label with it: its slope on ‖β‖² and what is left of its variance, eq. (41)."""
+    p = Problem(n, d, 100, 0.05, teacher=teacher, noise=noise)
+    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
+    for seed in range(1500):
         draw = simulate.draw(p, np.random.default_rng(seed))
         beta = simulate.direction(p, draw)
-        sizes.append(beta @ beta)
-    low, high = (batch.D for batch in theory.fixed_point.first_batch.spread(law, p.d))
-    assert (high - low) / 2 == pytest.approx(np.std(sizes), rel=0.1)
-    assert (high + low) / 2 == pytest.approx(np.mean(sizes), abs=4 * np.std(sizes) / np.sqrt(len(sizes)))
-
-
-@pytest.mark.parametrize("output", ["negligible", "full"])
-def test_weights_by_the_length_of_inputs(output):
-    """What the weight 1 + τ(‖x‖²/d - 1) of a sample changes in E yx_a and in E y²‖x_⊥‖², by exact integrals."""
-    p, tau = Problem(4000, 4000, 2000, 0.05, "tanh", (0.0, 1.0, 0.5, 0.3), 0.3, initial_output=output), -0.8
-    plain, weighted = (theory.fixed_point.first_batch.first_batch(p, p.phi, 40, t) for t in (0.0, tau))
-    A = plain.mean.size
-    rule = theory.quadrature.gauss_hermite(20)
-    chi, chance = theory.quadrature.length(float(p.d - A), 3)
-    s, t, chi = (part.ravel() for part in np.meshgrid(rule[0], rule[0], chi, indexing="ij"))
-    chance = np.einsum("i,j,k->ijk", rule[1], rule[1], chance).ravel()
-    x, others = np.array([s, t])[:A], (p.d - A) * chi**2
-    y = p.target(s) - (A == 2) * p.student.linear * t
-    square = y**2 + p.noise**2 + (A == 2) * p.student.tail
-    weight = 1 + tau * ((np.sum(x**2, axis=0) + others) / p.d - 1)
-    np.testing.assert_allclose(weighted.mean - plain.mean, (chance * y * (weight - 1)) @ x.T, rtol=1e-6)
-    growth = chance @ (square * (weight**2 - 1) * others) / (chance @ (square * others))
-    assert np.log(weighted.rest / plain.rest) == pytest.approx(growth, rel=0.01)
+        found.append([beta @ beta, draw.y @ np.sum(draw.X**2, axis=1) / p.n / p.d])
+    (mean, _), covariance = np.mean(found, axis=0), np.cov(np.transpose(found))
+    low, high = theory.fixed_point.first_batch.spread(law, p.d)
+    assert (high.D - low.D) / 2 == pytest.approx(np.sqrt(covariance[0, 0]), rel=0.07)
+    assert (high.D + low.D) / 2 == pytest.approx(mean, abs=4 * np.sqrt(covariance[0, 0] / len(found)))
+    level, error = (high.level - low.level) / 2, np.sqrt(covariance[1, 1] / len(found))
+    assert level == pytest.approx(covariance[0, 1] / np.sqrt(covariance[0, 0]), abs=4 * error)
+    assert high.level_std**2 + level**2 == pytest.approx(covariance[1, 1], rel=0.15)
+    if len(teacher) > 2:
+        assert level > 8 * error

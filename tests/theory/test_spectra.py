@@ -73,6 +73,7 @@ def test_spike_of_weights_in_closed_form(psi, output):
     np.testing.assert_allclose(found.right[2:], (s**2 - c) / s**2 * turned / (s + 1), rtol=5e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_spike_of_weights_against_simulation(output, layer):
@@ -88,6 +89,7 @@ def test_spike_of_weights_against_simulation(output, layer):
     assert np.all(np.abs(measured.T - [found.value, found.left, found.right]) < 4 * error.T + 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_spikes_of_features_against_simulation(layer, output):

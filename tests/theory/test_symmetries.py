@@ -41,7 +41,7 @@ def turned(p, cosine):
     mean = np.zeros(batch.mean.size)
     mean[0] = cosine * np.sqrt(batch.D)
     batch = dataclasses.replace(batch, mean=mean, rest=batch.D * (1 - cosine**2))
-    return np.array(dataclasses.replace(family, batch=batch).losses(0.0))
+    return dataclasses.replace(family, batch=batch).evaluate(0.0).losses
 
 
 def harmonics(d):

@@ -1,14 +1,16 @@
 """Hidden units after the step: spike, length and their correlation, against the gradient of real networks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from onestep import Problem, simulate, theory
 
 
-def law_of_units(p, eta, step_noise="correlated", values=None):
+def law_of_units(p, eta, step_noise="correlated", order=20):
     batch = theory.fixed_point.family(p, step_noise=step_noise, order=30).batch
-    return batch, theory.fixed_point.units.units(p, eta, batch, values, step_noise, 20, 0.5)
+    return batch, theory.fixed_point.units.units(p, eta, batch, step_noise, order, 0.5)
 
 
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
@@ -24,7 +26,7 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)
-    start, slope, _, spread = theory.fixed_point.units.length_law(p, batch, move[:, 0])
+    start, slope, _, spread = theory.fixed_point.units.lengths(p, batch, move[:, 0])
     expected = 2 / p.d * ((layer == "gaussian") * start**2 + spread) + slope**2 / p.d
     np.testing.assert_allclose(norms.var(1), expected, rtol=0.15)
 
@@ -46,7 +48,7 @@ def test_spike_and_length_vary_together_as_in_a_network(activation, layer):
         s = W @ (hat / np.linalg.norm(hat))
         rest = np.sum(W**2, axis=1) - s**2
         found.append([s.var(), rest.mean(), rest.var(), np.cov(s, rest)[0, 1]])
-    _, units = law_of_units(p, eta, values=np.array([1.0]))
+    _, units = law_of_units(p.replace(readout=[1.0]), eta)
     s, rest = units.spike - units.chance @ units.spike, units.length**2
     off = rest - units.chance @ rest
     predicted = np.array([units.chance @ column for column in (s**2, rest, off**2, s * off)])
@@ -81,7 +83,7 @@ def test_covariance_of_spike_and_length(activation):
             found.append(law(s, np.sum(moved**2, axis=1) - s**2, np.full(len(W), 1 / len(W))))
     found = np.mean(np.reshape(found, (-1, 2, 3)), axis=0)
     for j, value in enumerate(values):
-        units = law_of_units(p, eta, values=values[j : j + 1])[1]
+        units = law_of_units(p.replace(readout=[1.0]), eta * value)[1]
         mean, slope, left = found[j] / law(units.spike, units.length**2, units.chance)
         assert mean == pytest.approx(1, abs=0.03)
         assert slope == pytest.approx(1, abs=0.1)
@@ -105,7 +107,7 @@ def test_lengths_without_the_coherent_scaling_of_rows(layer):
     change = np.diff(np.reshape(found, (-1, 2)), axis=1)[:, 0]
     expected = []
     for kind in ("correlated", "incoherent"):
-        units = law_of_units(p, eta, kind, np.array([1.0]))[1]
+        units = law_of_units(p.replace(readout=[1.0]), eta, kind)[1]
         expected.append(units.chance @ ((units.spike - units.chance @ units.spike) * units.length**2))
     assert change.mean() == pytest.approx(np.diff(expected)[0], rel=0.1)
 
@@ -118,8 +120,8 @@ def test_rows_are_coherent_only_where_c_3_is_not_zero():
 
 def test_moments_of_the_law_do_not_depend_on_the_number_of_nodes():
     p = Problem(1000, 300, 500, 0.01, "tanh", (0.0, 1.0, 0.7), 0.5, "gaussian", "full")
-    batch, few = law_of_units(p, 15.0)
-    many = theory.fixed_point.units.units(p, 15.0, batch, None, "correlated", 60, 0.5)
+    few = law_of_units(p, 15.0)[1]
+    many = law_of_units(p, 15.0, order=60)[1]
     for units in (few, many):
         assert units.chance.sum() == pytest.approx(1.0)
         assert np.all(units.length > 0)
@@ -147,9 +149,9 @@ def test_a_fourth_coefficient_lets_lengths_follow_the_square_of_the_spike(layer)
     """‖ω‖² has 2 move (1/n)Σ y h(xᵀw), h(g) = g(σ'(g) - c_1), whose curvature in w is M E h'' by Stein's lemma."""
     p = Problem(8 * 10**6, 10**6, 10**7, 0.01, (0.0, 1.0, 0.0, 0.0, 0.12), (0.0, 1.0, 0.6), 0.3, layer)
     move = 0.4
-    batch, units = law_of_units(p, move * np.sqrt(p.N), values=np.array([1.0]))
+    batch, units = law_of_units(p.replace(readout=[1.0]), move * np.sqrt(p.N))
     g, w = p.student.nodes()
-    bend = move * (w @ (g * (p.student.derivative(g) - 1) * (g**2 - 1))) * batch.onto_hat[1]
+    bend = move * (w @ (g * (p.student.derivative(g) - 1) * (g**2 - 1))) * batch.plane[1, 0, 0]
     s = units.spike - units.chance @ units.spike
     spread = units.chance @ s**2
     found = units.chance @ (np.log(units.length) * (s**2 / spread - 1))
@@ -167,7 +169,7 @@ def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
         draw = simulate.draw(p.replace(readout=[1.0]), np.random.default_rng(seed))
         W, beta = draw.W0 + step * simulate.gradient(p, draw), simulate.direction(p, draw)
         found.append(np.mean(W @ beta) / np.linalg.norm(beta))
-    _, units = law_of_units(p, step, values=np.array([1.0]))
+    _, units = law_of_units(p.replace(readout=[1.0]), step)
     predicted, error = units.chance @ units.spike, np.std(found, ddof=1) / np.sqrt(6)
     assert abs(np.mean(found) - predicted) < 5 * error + 0.05 * abs(predicted)
     assert abs(predicted) > 6 * error
@@ -180,22 +182,6 @@ def test_rows_grow_by_the_rest_of_the_gradient(kind):
     _, units = law_of_units(p, 1.5 * np.sqrt(p.N), kind)
     assert units.chance @ units.length**2 == pytest.approx(1 + 1.5**2 * p.row_growth, rel=1e-4)
     assert 1.5**2 * p.row_growth > 0.02
-
-
-@pytest.mark.parametrize("activation", ["tanh", (0.0, 1.0, 0.3, 0.2)])
-def test_samples_count_in_the_spike_by_their_length(activation):
-    """The weight of a sample in β is the mean of σ'(w_iᵀx) over rows, over c_1, to first order in ‖x‖²/d - 1."""
-    p = Problem(400, 40, 100, activation=activation)
-    g, w = p.student.nodes()
-    h = 1e-4
-    up, down = (w @ p.student.derivative(np.sqrt(1 + s * h) * g) / w.sum() for s in (1, -1))
-    tau = (up - down) / (2 * h) / p.student.linear
-    expected = theory.fixed_point.first_batch.first_batch(p, p.phi, 12, tau)
-    for kind in ("correlated", "incoherent", "isotropic", "absent"):
-        found = theory.fixed_point.family(p, step_noise=kind).batch
-        same = kind in ("correlated", "incoherent")
-        assert (found.rest == pytest.approx(expected.rest, rel=1e-6)) == same
-        np.testing.assert_allclose(found.mean, expected.mean if same else p.target.linear, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -220,6 +206,54 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     predicted = [0.0, units.chance @ units.length**2, units.chance @ (units.length**2 * a)]
     assert np.all(np.abs(mean - predicted) < 4 * se + [2e-3, 2e-3, 2e-3]), (mean, predicted, se)
+
+
+def test_units_of_one_readout_share_a_quadratic_form():
+    """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn batches, eq. (43)."""
+    p = Problem(300, 30, 200, 0.05, "softplus", (0.0, 1.0), 0.5, readout=[1.4, -0.2])
+    rng, eta, k, found = np.random.default_rng(2), 25.0, p.d - 1, []
+    for _ in range(24):
+        now = simulate.draw(p, rng)
+        beta = simulate.direction(p, now)
+        across = np.linalg.svd(beta[None])[2][1:]  # an orthonormal basis of what is orthogonal to β
+        W = rng.standard_normal((10_000, p.d))
+        W /= np.linalg.norm(W, axis=1)[:, None]
+        slope = p.student.derivative(now.X @ W.T) * now.y[:, None]
+        means = []
+        for a in p.readout_values:
+            rows = (W + eta * a / np.sqrt(p.N) * (slope.T @ now.X) / p.n) @ across.T
+            rows /= np.linalg.norm(rows, axis=1)[:, None]
+            means.append(rows.T @ rows / len(rows) - np.eye(k) / k)  # noise: 1/len(rows) in the squares alone
+        forms = np.array([[np.sum(x * y) for x in means] for y in means]) - (1 - 1 / k) / len(W)
+        found.append(forms * (k * (k + 2) / 2) / theory.quadrature.dimensions(float(k))[2])
+    batch, units = law_of_units(p, eta)
+    predicted = (units.mix.T @ batch.products @ units.mix * (k / (k + 2) / p.d))[:2, :2]
+    mean, se = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    assert np.all(np.abs(mean - predicted) < 4 * se + 0.1 * np.abs(predicted)), (mean, predicted, se)
+    assert predicted[0, 0] > 12 * se[0, 0] and predicted[0, 1] < -8 * se[0, 1]
+
+
+@pytest.mark.parametrize("activation", ["shifted_relu", "softplus"])
+def test_rows_stretch_by_the_mean_label_of_their_first_batch(activation):
+    """Slope of units' mean m_0, at one readout, on the mean label, eq. (43)."""
+    p = Problem(400, 60, 200, 0.05, activation, (0.0, 1.0), 0.5, readout=[1.0])
+    rng, eta, found = np.random.default_rng(4), 20.0, []
+    for _ in range(30):
+        now = simulate.draw(p, rng)
+        for level in (-0.2, 0.2):
+            moved = dataclasses.replace(now, y=now.y - now.y.mean() + level)
+            W = now.W0 + eta * simulate.gradient(p, moved)
+            x = np.sqrt(p.d - 1) * rng.standard_normal((4000, p.d))
+            beta = now.X.T @ (now.y - now.y.mean())
+            x -= np.outer(x @ beta, beta) / (beta @ beta)
+            x *= np.sqrt(p.d - 1) / np.linalg.norm(x, axis=1)[:, None]  # z = 0, χ = 1
+            found.append(np.mean(p.student(x @ W.T)))
+    slope = np.diff(np.reshape(found, (-1, 2)), axis=1)[:, 0] / 0.4
+    units = law_of_units(p, eta)[1]
+    m_2 = theory.quadrature.expand(p.student, 0 * units.length, units.length, p.d - 1)[0][2]
+    predicted = units.chance @ (m_2 * units.mix[1]) / np.sqrt(2)
+    assert np.mean(slope) == pytest.approx(predicted, rel=0.05, abs=4 * np.std(slope) / np.sqrt(len(slope)))
+    assert predicted > 10 * np.std(slope) / np.sqrt(len(slope))
 
 
 @pytest.mark.parametrize("d", [10, 40, 300])

@@ -20,7 +20,7 @@ from . import (
     spectra,
     staircase,
 )
-from .every_step import Best, best_ridge, best_step, learned, losses, untrained
+from .every_step import Best, best_ridge, best_step, learned, losses, uncalibrated, untrained
 from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, printed_system, traces
 from .random_features import untrained as untrained_limit

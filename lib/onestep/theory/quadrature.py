@@ -15,8 +15,6 @@ from ..hermite import gauss_legendre
 DEGREES = 4  # harmonics of degree 0, 1, 2, 3 are resolved; the rest is noise
 # Nodes of a smooth function, nodes between kinks and reach; the finer rule where √N times an error must stay small
 _USUAL, _FINE, _LARGE = (48, 16, 6.0), (96, 72, 9.0), 1e6
-_FEW_INPUTS = 100
-_COARSE = 16  # nodes where an estimate does
 _CACHED = 1 << 15  # numbers in an array that stays in the second cache along with a few like it
 
 
@@ -42,9 +40,9 @@ def gauss_hermite(order):
 
 
 def gauss(y, root, count):
-    """Gauss rule of at most `count` nodes for weights root² at y, by Lanczos.
+    """Gauss rule of at most `count` nodes for weights root² at y, by Lanczos: nodes (k,), and a matrix (k, len(y)).
 
-    Nodes (k,), and (k, len(y)), whose products with root are the roots of the weights.
+    The products of the matrix with root are the roots of the weights.
     """
     basis = root[None] / np.linalg.norm(root)
     for _ in range(count - 1):
@@ -66,11 +64,6 @@ def length(d, count):
     jacobi[..., range(1, count), range(count - 1)] = 2 * np.sqrt(k * (k + d / 2 - 1)) / d
     excess, vectors = np.linalg.eigh(jacobi)
     return np.moveaxis(np.sqrt(1 + excess), -1, 0), np.moveaxis(vectors[..., 0, :] ** 2, -1, 0)
-
-
-def lengths(d):
-    """Number of nodes that `length` needs for inputs and rows of d dimensions: the error of two is of order 1/d²."""
-    return 3 if d < _FEW_INPUTS else 2
 
 
 @lru_cache(maxsize=64)
@@ -125,23 +118,6 @@ def expand(f, mean, std, d):
 
     found = _in_blocks(integrals, mean, std, count)
     return found[:-1], np.maximum(found[-1] - (found[:-1] ** 2).sum(0), 0.0)
-
-
-def tail(f, mean, std, d):
-    """Variance of h², h the part of f(mean + std·s) of degree >= 2, s as for `expand`; shape of mean and std.
-
-    Within a tenth where f has kinks, a few per cent else: an estimate of errors needs no more.
-    """
-    s, weight = coordinate(float(d), _COARSE)
-
-    def variance(mean, std):
-        rest = f(mean[:, None] + std[:, None] * s)
-        rest -= (rest @ weight)[:, None]
-        rest -= (rest @ (weight * s))[:, None] * s
-        rest *= rest
-        return (rest**2 @ weight - (rest @ weight) ** 2)[None]
-
-    return _in_blocks(variance, mean, std, _COARSE)[0]
 
 
 def _in_blocks(integrals, mean, std, count):

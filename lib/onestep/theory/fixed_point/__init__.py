@@ -1,9 +1,9 @@
 """The fixed point behind `every_step`, whose equations docs/theory.md derives; comments cite its numbers.
 
-first_batch  the law of the residuals in the step, M, C, β and their traces, eq. (5) to (9), (41) and (43)
+first_batch  the law of the residuals in the step, M, C, β and their traces, eq. (5) to (9) and (41)
 units        rows after the step: spike, length and covariance on nodes, eq. (10) to (18)
-nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4); what the theory leaves out
-equations    the pencil, κ and q in one map, and the training loss, eq. (19) to (36), (44)
+nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4)
+equations    the pencil, κ and q in one map, and the training loss, eq. (19) to (36), (43), (44)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (37) to (40)
 
 Symbols of the document: κ_μ, q_u, S are `Solution.kappa`, `.q`, `.S`; g_μ, Q_0⁻¹, G, Ỹ are `Pencil.g`, `.Q0_inverse`,
@@ -11,16 +11,6 @@ Symbols of the document: κ_μ, q_u, S are `Solution.kappa`, `.q`, `.S`; g_μ, Q
 """
 
 from . import equations, first_batch, nodes, solver, units
-from .equations import (
-    Directions,
-    Pencil,
-    degree_blocks,
-    directions,
-    linear_traces,
-    pencil,
-    saturation,
-    training_loss,
-    update,
-)
-from .nodes import Features, Modes, Solution, features, fluctuation
-from .solver import Family, family, iterate, learned_at, losses_at
+from .equations import directions, pencil, training_loss, update
+from .nodes import features
+from .solver import family, iterate, losses_at

@@ -16,14 +16,12 @@ from .nodes import ISOTROPIC, Features, Solution
 
 
 class Pencil(NamedTuple):
-    """The ridge problem in the span of m_1's modes: T_J, eq. (24), is the upper block of the inverse of a pencil.
+    """The ridge problem in the span of m_1's modes h: T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹, eq. (24).
 
-    T_J = [Γ⁻¹ + Θ_0 + M Θ_1 + M² Θ_2 + C Θ_3]⁻¹; the pencil, eq. (25), is linear in the samples, and
-    G = (Q_0 + S)⁻¹, eq. (26), is its deterministic equivalent.
-
-    g : (Z,), weights of the samples.   gamma_inv : (R, R), Γ⁻¹ with Γ = rowsᵀ g rows.   Q0_inverse, G : (m, m).
-    lower : (m, m), from whose lower right block M²T is read.
-    Y_tilde : (Y, m, m), at the nodes of y.   means : (3, m, m), E y^k Ỹ; S is the first.
+    T_J is the upper block of the inverse of a pencil that is linear in the samples, eq. (25), whose equivalent is
+    G = (Q_0 + S)⁻¹, eq. (26).  g : (Z,) weights of the samples.  gamma_inv : (R, R) Γ⁻¹, Γ = hᵀgh.  Q0_inverse, G :
+    (m, m).  lower : (m, m), from whose lower right block M²T is read.  Y_tilde : (Y, m, m) at the nodes of y.
+    means : (3, m, m) E y^k Ỹ; S first.
     """
 
     g: np.ndarray
@@ -48,11 +46,11 @@ def pencil(f: Features, now: Solution, omega) -> Pencil:
     # Y/y is the inverse of P - y diag(0, Θ_3), P = [[0, 1], [1, -Θ_1]], so that Ỹ/y is that of P + yQ
     y, Q = batch.y[:, None, None], batch.phi * G
     Q[R:, R:] -= theta[3]
-    pencil = y * Q
-    pencil[:, :R, R:] += one[:R, :R]
-    pencil[:, R:, :R] += one[:R, :R]
-    pencil[:, R:, R:] -= theta[1]
-    Y_tilde = y * np.linalg.inv(pencil)
+    inverse = y * Q
+    inverse[:, :R, R:] += one[:R, :R]
+    inverse[:, R:, :R] += one[:R, :R]
+    inverse[:, R:, R:] -= theta[1]
+    Y_tilde = y * np.linalg.inv(inverse)
     means = (batch.powers @ Y_tilde.reshape(y.size, -1)).reshape(3, *G.shape)
     return Pencil(g, gamma_inv, Q0_inverse, G, shift @ now.S, Y_tilde, means)
 
@@ -78,17 +76,16 @@ def degree_blocks(f: Features, now: Solution, g, factors=1.0):
 
 
 def update(f: Features, state, omega):
-    """The fixed-point map: packed (κ, q, S) from (20), (21), (26) at the packed state; omega as in `pencil`."""
+    """The fixed-point map: the packed (κ, q, S) that eq. (20), (21), (26) give at the packed state."""
     p, now = f.p, f.solution(state)
     at = pencil(f, now, omega)
     traces = linear_traces(f, at)
     linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
     forms, middle = degree_blocks(f, now, at.g)
-    terms = f.noise @ at.g + np.sum(
-        f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0
-    )  # 1/q - λ, eq. (21)
+    # 1/q - λ, eq. (21), and nκ, eq. (20)
+    terms = f.noise @ at.g + np.sum(f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0)
     terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
-    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())  # eq. (20)
+    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())
     n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
     return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
 
@@ -96,8 +93,7 @@ def update(f: Features, state, omega):
 class Directions(NamedTuple):
     """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂, eq. (32); matrices (Z, Z).
 
-    inverse : T_β̂β̂⁻¹.   R : [a][b], the resolvent between e_a and e_b with β̂ removed.
-    V : [a], the coupling of e_a to β̂.
+    inverse : T_β̂β̂⁻¹.  R : [a][b], the resolvent between e_a and e_b with β̂ removed.  V : [a], the coupling of e_a to β̂.
     generic : T_1, the factor of a direction that is independent of the first batch.
     """
 
@@ -111,7 +107,7 @@ def directions(f: Features, at: Pencil) -> Directions:
     """`Directions` of the linear problem `at`."""
     batch, R, Z = f.batch, len(at.gamma_inv), f.z.size
     A, m = range(batch.mean.size), 2 * R
-    h_star = (f.linear.rows * np.sqrt(at.g)[:, None]) @ at.gamma_inv
+    h_star = (f.linear.h * np.sqrt(at.g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
     def T(form, a, b, cosine):  # eᵀTe' of eq. (24) from block (a, b) of eᵀT_Je' and e·e'
@@ -140,11 +136,8 @@ def _pencil_forms(batch, at: Pencil):
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
-    """E of eq. (33), (Z, Z): what is left of Ξ (32), as m_1 varies with β̂ᵀω over units of one readout.
-
-    share : (U,), π_i q_i.
-    """
-    c, h = f.linear.c, f.linear.rows * np.sqrt(at.g)[:, None]
+    """E of eq. (33), (Z, Z): what is left of Ξ, as m_1 varies with β̂ᵀω over units of one readout.  share : π_i q_i."""
+    c, h = f.linear.c, f.linear.h * np.sqrt(at.g)[:, None]
     weight = f.p.N / f.dimensions[1] * share * f.units.plane[0, 0]
     total = weight.reshape(-1, f.units.readouts).sum(0)
     c_mean = (weight[:, None] * c).reshape(-1, total.size, c.shape[1]).sum(0) / total[:, None]
@@ -153,58 +146,70 @@ def saturation(f: Features, at: Pencil, share, Xi):
     return h @ np.linalg.solve(one + h_star.T @ Xi @ h_star @ V, h_star.T)
 
 
-def bias_factor(f: Features, now: Solution, g, k):
-    """T_k of eq. (19) on the nodes, (Z, Z), k = 2 or 3; in degree 2 that along (ζᵀx)² - 1, eq. (44)."""
-    j = ISOTROPIC.index(k)
-    rows = f.isotropic.rows[j] * np.sqrt(g)[:, None]
-    _, middle = degree_blocks(f, now, g, f.units.plane[1, 1] ** 2 if k == 2 else 1.0)
-    return np.eye(g.size) - rows @ middle[j] @ rows.T
+def bias_factors(f: Features, now: Solution, g, factors=1.0):
+    """T_2 and T_3 of eq. (19) on the nodes, (2, Z, Z).   factors : (U,) or 1.0, on q."""
+    rows = f.isotropic.h[1:] * np.sqrt(g)[:, None]
+    _, middle = degree_blocks(f, now, g, factors)
+    return np.eye(g.size) - rows @ middle[1:] @ np.swapaxes(rows, 1, 2)
 
 
 def training_loss(f: Features, state, omega):
     """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
     now = f.solution(state)
     at = pencil(f, now, omega)
-    forms, label, T_2 = directions(f, at), f.label * np.sqrt(at.g), bias_factor(f, now, at.g, 2)
+    forms, label, (T_2, T_3) = directions(f, at), f.label * np.sqrt(at.g), bias_factors(f, now, at.g)
+    T_zeta, _ = bias_factors(f, now, at.g, f.units.plane[1, 1] ** 2)  # along (ζᵀx)² - 1, eq. (44)
     linear = label[1] / f.batch.away  # the label along e_0
-    A, B, C, b_0, b_1 = blocks(f, now, at, forms, T_2)
     loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
-    loss = loss + label[2] @ T_2 @ label[2] + label[3] @ bias_factor(f, now, at.g, 3) @ label[3]
-    # the constant and the units eliminated one after the other
-    b = np.concatenate([b_0, b_1])
-    return loss + b @ np.linalg.solve(np.block([[A, B], [B.T, -C]]), b)
+    loss = loss + label[2] @ T_zeta @ label[2] + label[3] @ T_3 @ label[3]
+    A, B, stretch, C, b_0, b_1 = blocks(f, now, at, forms, T_2, T_zeta)
+    # the units eliminated, then the constant, for first batches of two mean labels, eq. (43)
+    even, one = np.vstack([B, stretch]), np.eye(len(A))
+    from_units = np.linalg.solve(C, np.column_stack([even.T, b_1]))
+    left, loss = even @ from_units, loss - b_1 @ from_units[:, -1]
+    for level in (f.batch.level - f.batch.level_std, f.batch.level + f.batch.level_std):
+        at_level = np.hstack([one, level * one])
+        b = b_0 + at_level @ left[:, -1]
+        loss = loss + b @ np.linalg.solve(A + at_level @ left[:, :-1] @ at_level.T, b) / 2
+    return loss
 
 
 class Blocks(NamedTuple):
     """The linear problem of degree 0 and of degree 1 along β̂, eq. (35).
 
-    A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there.  C : (U, U), what units
-    share outside of it.  b_0, b_1 : (Z,) and (U,), the label in both.
+    A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there; stretch : its derivative
+    in the first batch's mean label.  C : (U, U), what units share elsewhere.  b_0, b_1 : (Z,), (U,), the label in both.
     """
 
     A: np.ndarray
     B: np.ndarray
+    stretch: np.ndarray
     C: np.ndarray
     b_0: np.ndarray
     b_1: np.ndarray
 
 
-def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2) -> Blocks:
+def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zeta) -> Blocks:
     """`Blocks` at κ, q and the pencil's solution."""
-    root, one, share, plane = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units.plane
-    m, strength, z = f.m * root, np.sqrt(f.p.N * share), (f.z / f.chi)[:, None]
+    root, one, share, units = np.sqrt(at.g), np.eye(f.z.size), f.units.chance * now.q, f.units
+    m, strength, z, d = f.m * root, np.sqrt(f.p.N * share), (f.z / f.chi)[:, None], f.p.d
     label, linear = f.label * root, f.label[1] * root / f.batch.away
-    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * plane[0, 0])) @ m[1]
+    random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * units.plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
     # eq. (44): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
     m_2 = m[2].T * strength
-    Q = m_2 * ((plane[1, 1] - 1) / f.p.d)
-    P = [m_2 * z * (sqrt(2) / f.p.d / f.batch.away * plane[0, 1])]
+    Q = m_2 * ((units.plane[1, 1] - 1) / d)
+    P = [m_2 * z * (sqrt(2) / d / f.batch.away * units.plane[0, 1])]
     if len(forms.R) == 2:
-        P.append(m[1].T * (strength * f.units.overlap))
+        P.append(m[1].T * (strength * units.overlap))
     R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
     B = m[0].T * strength - zE @ np.hstack(forms.V) @ np.vstack(P)
-    C = np.eye(share.size) + Q.T @ T_2 @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
-    b_1 = -Q.T @ T_2 @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
-    return Blocks(one - zE @ Xi * z.T, B, C, label[0] - zE @ forms.V[0] @ linear, b_1)
+    C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
+    # eq. (43): what units share as their rows follow M and C
+    C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
+    outside = m_2 * z * (sqrt(2) / d * f.batch.outside * units.mix[1])
+    C = C + outside.T @ forms.generic @ outside
+    b_1 = -Q.T @ T_zeta @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
+    A, b_0 = one - zE @ Xi * z.T, label[0] - zE @ forms.V[0] @ linear
+    return Blocks(A, B, m_2 * units.mix[1] / sqrt(2), C, b_0, b_1)

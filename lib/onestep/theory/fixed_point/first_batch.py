@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class FirstBatch:
     phi : d over the size of the first batch.  y : (Y,) Gauss nodes.  weight : (Y,) weights of E f(y).
     along, pair : (A, Y), (A, A, Y) of E x_a f(y), E x_a x_b f(y).
     mean : (A,) part of β along the e_a.  rest : square length of what is orthogonal to them.
+    level, level_std : mean and standard deviation over batches of tr M/d, the mean residual.
     """
 
     phi: float
@@ -34,6 +35,8 @@ class FirstBatch:
     pair: np.ndarray
     mean: np.ndarray
     rest: float
+    level: float
+    level_std: float
 
     @cached_property
     def moments(self):
@@ -79,61 +82,71 @@ class FirstBatch:
         return axes @ np.array([np.eye(A + 1), M, square, C]) @ axes.T
 
     @property
+    def outside(self):
+        """Length of the part of Mβ̂ outside of the plane of β̂ and ζ."""
+        (M, _), square = self.plane[1], self.plane[2, 0, 0]
+        return sqrt(max(0.0, square - M @ M))
+
+    @property
     def traces(self):
         """(1/d) tr of I, M, M², C, eq. (7)."""
         return np.array([1, 0, self.phi, 1]) * self.moments[2] ** np.array([0, 1, 1, 1])
 
+    @property
+    def products(self):
+        """(4, 4), (1/d) tr of the products of I, M, M², C less their traces: from free cumulants φ^(k-1) E y^k."""
+        phi, (_, _, m2, m3, m4) = self.phi, self.moments
+        found = np.zeros((4, 4))
+        found[1:, 1:] = [[m2, phi * m3, m3], [phi * m3, phi * (phi * m4 + m2**2), phi * m4], [m3, phi * m4, m4]]
+        return phi * found
+
     @cached_property
     def excess(self):
         """By how much the traces of I, M, M², C exceed d times those of `traces`, as d → ∞, eq. (8); (4,)."""
-        M, E_2 = self.pair @ self.y, _square_excess(self.pair @ self.y**2, self.moments[2])
-        return np.array([0.0, np.trace(M), 2 * self.phi * (self.moments[2] + E_2) + np.sum(M**2), E_2])
+        M, m2 = self.pair @ self.y, self.moments[2]
+        E_2 = np.trace(self.pair @ self.y**2) - len(M) * m2
+        return np.array([0.0, np.trace(M), 2 * self.phi * (m2 + E_2) + np.sum(M**2), E_2])
 
 
-def _square_excess(pair, mean):
-    """E Σ_a (x_a² - 1) f(y), as E_2 in eq. (8), from E x_a x_b f(y) and E f(y)."""
-    return np.trace(pair) - len(pair) * mean
-
-
-def first_batch(p: Problem, phi, order, tau=0.0):
-    """A `FirstBatch` of d/phi samples on at most order + 1 nodes; a sample weighs 1 + tau (‖x‖²/d - 1), eq. (43)."""
+def first_batch(p: Problem, phi, order):
+    """A `FirstBatch` of d/phi samples on at most order + 1 nodes."""
     x_0, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
     noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
     y = (p.target(x_0)[:, None] + sqrt(variance) * noise).ravel()
     root = np.sqrt(np.outer(weight, chance).ravel())
     x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
-    along, pair, cubic = [x_0], [[x_0**2]], [x_0**3]  # means given x_0 and y of x_a, x_a x_b and x_a Σ_b x_b²
+    along, pair = [x_0], [[x_0**2]]  # means given x_0 and y of x_a and x_a x_b
     if p.initial_output == "full":  # y - σ⋆(x_0) holds -f_0, linear part -c_1 x_1: x_1 is N(share·noise, 1 - share²)
         share = -p.student.linear / sqrt(variance)
         x_1 = share * noise
-        square = 1 - share**2 + x_1**2
-        along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, square]]
-        cubic = [x_0 * (x_0**2 + square), x_1 * (x_0**2 + square + 2 * (1 - share**2))]
+        along, pair = [x_0, x_1], [[x_0**2, x_0 * x_1], [x_0 * x_1, 1 - share**2 + x_1**2]]
     # Gauss weights for E x_a f(y): of √weight E[x_a | y] the part in the Krylov space of √weight under y
     nodes, lift = quadrature.gauss(y, root, order + 1)
     weight = lift @ root
     along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
-    mean, m2, A, weight = along @ nodes, weight**2 @ nodes**2, len(along), weight**2
-    change = np.array(cubic) @ (y * root**2) / np.sum(root**2) - A * mean  # eq. (43)
-    growth = 2 * tau * (2 + _square_excess(pair @ nodes**2, m2) / m2) + 2 * tau**2
-    rest = phi * m2 * (1 - A / p.d) * exp(growth / p.d)
-    return FirstBatch(phi, nodes, weight, along, pair, mean + tau / p.d * change, rest)
+    mean, size = along @ nodes, phi * weight**2 @ nodes**2
+    rest, level_std = size * (1 - len(mean) / p.d), sqrt(size / p.d * (1 + 2 / p.d))
+    return FirstBatch(phi, nodes, weight**2, along, pair, mean, rest, 0.0, level_std)
 
 
 def spread(batch, d):
-    """Two first batches of d inputs whose D varies as that of drawn ones does, with `mean` and `rest`, eq. (41)."""
-    y, mean, (_, _, m2, _, m4) = batch.y, batch.along @ batch.y, batch.moments
-    corner = batch.phi * (batch.along @ y**3 / m2 - mean)[:, None]
-    covariance = np.block(  # of the mean and of log(rest), times d
-        [
-            [batch.phi * (batch.pair @ y**2 - np.outer(mean, mean)), corner],
-            [corner.T, batch.phi * (m4 / m2**2 - 1) + 2],
-        ]
-    )
-    weight = np.append(np.full(mean.size, sqrt(batch.rest / batch.phi / m2)), 1.0)  # rms of a sample, eq. (43)
-    slope = np.append(2 * batch.mean, batch.rest)
-    step = weight * (covariance @ (weight * slope))
-    step /= sqrt(d * (slope @ step))
-    rest = batch.rest * np.exp([-step[-1], step[-1]]) / np.cosh(step[-1])  # of mean batch.rest
-    return [replace(batch, mean=batch.mean + s * step[:-1], rest=float(r)) for s, r in zip((-1, 1), rest, strict=True)]
+    """Two first batches of d inputs whose D varies as that of drawn ones does, and `mean`, `rest`, `level` with it.
+
+    Eq. (41), from the covariance over samples of y x_a, y²/E y² and y.
+    """
+    y, (_, _, m2, m3, m4) = batch.y, batch.moments
+    mixed = batch.along @ np.transpose([y**3 / m2, y**2])
+    second = np.block([[batch.pair @ y**2, mixed], [mixed.T, np.array([[m4 / m2**2, m3 / m2], [m3 / m2, m2]])]])
+    first = np.array([*(batch.along @ y), 1.0, 0.0])
+    covariance = batch.phi * (second - np.outer(first, first))  # of mean, log rest and level, times d
+    covariance[-2, -2] += 2
+    slope = np.array([*(2 * batch.mean), batch.rest, 0.0])
+    step = covariance @ slope / sqrt(d * (slope @ covariance @ slope))
+    *along, log_rest, level = step
+    level_std, means = sqrt(max(0.0, batch.level_std**2 - level**2)), batch.mean + np.outer((-1, 1), along)
+    rests = batch.rest * np.exp([-log_rest, log_rest]) / np.cosh(log_rest)  # of mean batch.rest
+    return [
+        replace(batch, mean=mean, rest=float(rest), level=s * level, level_std=level_std)
+        for mean, rest, s in zip(means, rests, (-1, 1), strict=True)
+    ]

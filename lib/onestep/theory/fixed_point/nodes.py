@@ -23,23 +23,26 @@ ISOTROPIC = [0, 2, 3]  # degrees in which the first batch has no special directi
 
 @dataclass(frozen=True)
 class Modes:
-    """Leading modes of m_k, eq. (23): m_k(u, μ) = Σ_r c[u, r] rows[μ, r].
+    """Leading modes of m_k, eq. (23): m_k(u, μ) = Σ_r c[u, r] h[μ, r].
 
-    c : (…, U, R).   rows : (…, Z, R), orthonormal columns.
+    c : (…, U, R).  h : (…, Z, R), orthonormal under p_μ.  units, nodes : (…, U, R²) and (…, Z, R²), their products of
+    two modes, so that Σ_u w_u c_uc_uᵀ and c_uᵀ F c_u become products with a matrix.
     """
 
     c: np.ndarray
-    rows: np.ndarray
+    h: np.ndarray
 
     @cached_property
     def units(self):
-        """c_r c_s, (…, U, R²): Σ_u w_u c_uc_uᵀ and c_uᵀ F c_u become products with a matrix."""
-        return (self.c[..., :, None] * self.c[..., None, :]).reshape(*self.c.shape[:-1], -1)
+        return _products(self.c)
 
     @cached_property
     def nodes(self):
-        """rows_r rows_s, (…, Z, R²)."""
-        return (self.rows[..., :, None] * self.rows[..., None, :]).reshape(*self.rows.shape[:-1], -1)
+        return _products(self.h)
+
+
+def _products(x):
+    return (x[..., :, None] * x[..., None, :]).reshape(*x.shape[:-1], -1)
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Features:
     @cached_property
     def basis(self):
         """(Z, R), the orthonormal modes of √p_μ m_1."""
-        return np.sqrt(self.pz)[:, None] * self.linear.rows
+        return np.sqrt(self.pz)[:, None] * self.linear.h
 
     @cached_property
     def dimensions(self):
@@ -104,41 +107,22 @@ class Solution:
     basis: np.ndarray
 
 
-def features(p: Problem, eta, batch, values, step_noise, order):
-    """`Features` after a step eta on a `FirstBatch`; values, step_noise : as for `units`.  order : nodes of z."""
+def features(p: Problem, eta, batch, step_noise, order, lengths):
+    """`Features` after a step eta on a `FirstBatch`.   order, lengths : numbers of nodes of z and of χ."""
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
-    hidden = units(p, eta, batch, values, step_noise, order, strip)
+    hidden = units(p, eta, batch, step_noise, order, strip)
     z, pz = quadrature.graded(order, strip)
-    chi, pc = quadrature.length(p.d - 1, quadrature.lengths(p.d))
+    chi, pc = quadrature.length(p.d - 1, lengths)
     z, chi, pz = np.repeat(z, chi.size), np.tile(chi, z.size), np.outer(pz, pc).ravel()
     # eq. (2) for units, eq. (4) for the label
     m, noise = quadrature.expand(p.student, hidden.spike[:, None] * z, hidden.length[:, None] * chi, p.d - 1)
     label, unseen = quadrature.expand(p.target, batch.cosine[0] * z, batch.away * chi, p.d - 1)
-    left, size, right = np.linalg.svd(m * np.sqrt(hidden.chance)[:, None] * np.sqrt(pz), full_matrices=False)
-    size = size * (size > _SMALLEST[:, None] * sqrt(p.student.second_moment))
-    left, right = (
-        left / np.sqrt(hidden.chance)[:, None] * size[:, None],
-        np.swapaxes(right, 1, 2) / np.sqrt(pz)[:, None],
-    )
-    right = right * (size[:, None] > 0)
-    counts = np.count_nonzero(size, axis=1)
-    one, most = counts[1], counts[ISOTROPIC].max()
-    linear = Modes(left[1, :, :one], right[1, :, :one])
-    isotropic = Modes(left[ISOTROPIC, :, :most], right[ISOTROPIC, :, :most])
-    noise = noise + np.sum((m - left @ np.swapaxes(right, 1, 2)) ** 2, axis=0)
+    by_units, by_nodes = np.sqrt(hidden.chance)[:, None], np.sqrt(pz)
+    left, size, right = np.linalg.svd(m * by_units * by_nodes, full_matrices=False)
+    kept = size > _SMALLEST[:, None] * sqrt(p.student.second_moment)
+    c, h = left / by_units * (size * kept)[:, None], np.swapaxes(right * kept[..., None] / by_nodes, 1, 2)
+    one, *most = np.count_nonzero(kept, axis=1)[[1, *ISOTROPIC]]
+    linear = Modes(c[1, :, :one], h[1, :, :one])
+    isotropic = Modes(c[ISOTROPIC, :, : max(most)], h[ISOTROPIC, :, : max(most)])
+    noise = noise + np.sum((m - c @ np.swapaxes(h, 1, 2)) ** 2, axis=0)
     return Features(p, batch, hidden, z, chi, pz, m, noise, label, unseen + p.noise**2, linear, isotropic)
-
-
-def fluctuation(f: Features, now: Solution):
-    """What the theory leaves out, as two numbers of order 1/n: relative variances of 1/q and of κ.
-
-    Both are sums over samples or units, for which the theory has their means. They vary with the tails of single
-    entries σ(ω_iᵀx_μ), beyond what is linear at their nodes (relative to 1/q, and to 1 + κ), and with the draw of the
-    terms: that part is one over the number of units, or samples, that carry the sum.
-    """
-    n, N, chance = f.p.n, f.p.N, f.units.chance
-    heavy = quadrature.tail(f.p.student, f.units.spike[:, None] * f.z, f.units.length[:, None] * f.chi, f.p.d - 1)
-    entries = (chance * now.q**2) @ heavy @ (f.pz / (1 + now.kappa) ** 2) / n
-    over_units = chance @ now.q**-2 / (chance @ (1 / now.q)) ** 2 / N
-    over_samples = f.pz @ now.kappa**2 / (f.pz @ now.kappa) ** 2 / n
-    return entries + over_units, N / n * entries + over_samples

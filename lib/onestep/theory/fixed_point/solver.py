@@ -17,52 +17,59 @@ from ..random_features import IMAGINARY
 from . import equations
 from .first_batch import FirstBatch, first_batch
 from .nodes import features as equivalent_features
-from .nodes import fluctuation
-from .units import ANISOTROPIC, STEP_NOISE
+from .units import STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
 _QUADRATURE = 1e-4  # relative change of either loss when the quadrature is refined by half; typically ten times less
+_LENGTHS = 1e-3  # … and when inputs get one more length; what is left is about half of it at d = 10, less above
 _ITERATIONS, _MEMORY = 300, 8  # of Anderson's method: the most, and the differences that it keeps
-_ORDERS = (12, 18, 27, 40, 60, 90, 135)
+_ORDERS, _FEW = (12, 18, 27, 40, 60, 90, 135), tuple(range(2, 13))  # nodes of z and of units; of the inputs' lengths
 HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 
 
-def family(p, *, step_noise="correlated", order=_ORDERS[0]):
-    """The `Family` of equivalent features of p on `order` quadrature nodes.   step_noise : one of `STEP_NOISE`."""
+def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
+    """The `Family` of equivalent features of p on `order` nodes of z and of units and on `lengths` of the inputs.
+
+    step_noise : one of `STEP_NOISE`.
+    """
     as_problem(p)
     checks.choice("step_noise", step_noise, STEP_NOISE)
-    c_1, _, c_3 = p.student.coefficients(3)[1:]
-    if c_1 == 0:
+    if p.student.linear == 0:
         raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
     if p.d < FEWEST:
         raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
     if p.N > WIDEST:
         raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
-    return Family(p, first_batch(p, p.step_phi, order, 3 * c_3 / c_1 * (step_noise in ANISOTROPIC)), step_noise, order)
+    return Family(p, first_batch(p, p.step_phi, order), step_noise, order, lengths)
 
 
 def resolved(p, eta, step_noise="correlated"):
-    """The `Family` on the coarsest quadrature whose losses at the step eta agree with the next one's, `Solved` there.
+    """The `Family` of p on the coarsest quadrature that resolves the step eta, and `Solved` there.
 
     eta : the largest step asked for, which needs the finest quadrature.
     """
-    coarse, before = None, np.inf
-    for order in _ORDERS:
-        fine = family(p, step_noise=step_noise, order=order)
-        if (weight := eta * fine.strength) > HEAVIEST:
-            raise ValueError(
-                f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
-                f"{HEAVIEST}, here for eta <= {eta * HEAVIEST / weight:.4g} (√n = {sqrt(p.n):.4g})"
-            )
-        solved = fine.evaluate(eta)
-        if (change := np.max(np.abs(solved.losses / before - 1))) < _QUADRATURE:
-            return coarse
-        coarse, before = (fine, solved), solved.losses
+    coarse = family(p, step_noise=step_noise, order=_ORDERS[0], lengths=_FEW[0])
+    found = coarse, coarse.evaluate(eta)
+    for name, numbers, tolerance in (("lengths", _FEW, _LENGTHS), ("order", _ORDERS, _QUADRATURE)):
+        found = _refined(*found, eta, name, numbers[1:], tolerance)
+    return found
+
+
+def _refined(coarse, solved, eta, name, numbers, tolerance):
+    """The first `Family`, with more and more nodes in `name`, whose losses agree with the next one's; its `Solved`."""
+    p = coarse.p
+    for number in numbers:
+        nodes = {"order": coarse.order, "lengths": coarse.lengths, name: number}
+        fine = family(p, step_noise=coarse.step_noise, **nodes)
+        finer = fine.evaluate(eta)
+        if (change := np.max(np.abs(finer.losses / solved.losses - 1))) < tolerance:
+            return coarse, solved
+        coarse, solved = fine, finer
     raise ArithmeticError(
-        f"the losses at eta = {eta:g} still change by {change:.1e}, more than {_QUADRATURE:g}, at {order} quadrature "
-        f"nodes; a smaller eta (√n is {sqrt(p.n):.4g}) or larger n and N need fewer: {p}"
+        f"the losses at eta = {eta:g} still change by {change:.1e}, more than {tolerance:g}, at {number} quadrature "
+        f"nodes; a smaller eta (√n is {sqrt(p.n):.4g}), more inputs or a larger ridge need fewer: {p}"
     )
 
 
@@ -79,12 +86,6 @@ class Solved(NamedTuple):
         """The `Solution`, to start from at another step size."""
         return self.features.solution(self.state)
 
-    @property
-    def fluctuations(self):
-        """(2,), what the standard deviations of both losses are proportional to (`nodes.fluctuation`)."""
-        of_q, of_kappa = fluctuation(self.features, self.solution)
-        return np.array([of_kappa, of_q + of_kappa])
-
 
 @dataclass(frozen=True)
 class Family:
@@ -94,6 +95,7 @@ class Family:
     batch: FirstBatch
     step_noise: str
     order: int
+    lengths: int
 
     @property
     def strength(self):
@@ -102,7 +104,12 @@ class Family:
 
     def features(self, eta):
         """`nodes.Features` at step eta."""
-        return equivalent_features(self.p, eta, self.batch, self.p.readout_values, self.step_noise, self.order)
+        if (weight := eta * self.strength) > HEAVIEST:
+            raise ValueError(
+                f"eta = {eta:g}: makes spike weights c_1 η √(D/N) = {weight:.3g}; quadrature resolves them up to "
+                f"{HEAVIEST}, here for eta <= {HEAVIEST / self.strength:.4g} (√n = {sqrt(self.p.n):.4g})"
+            )
+        return equivalent_features(self.p, eta, self.batch, self.step_noise, self.order, self.lengths)
 
     def evaluate(self, eta, solution=None) -> Solved:
         """`Solved` at step eta, iterated from the `Solution` at another step if one is given."""
@@ -113,21 +120,29 @@ class Family:
     def solve(self, features, eta, solution=None):
         """(packed state, residual) of the fixed point of features, those at step eta.
 
-        Iterated from `solution`, else from zero, else from the solution at half the step, at η = 0 at a larger ridge.
+        Iterated from `solution`, else from zero, else by continuation: from η = 0 and a large ridge to the features'
+        own, the next attempt going all the way or, where that fails, half as far.
         """
         for start in (solution, None) if solution is not None else (None,):
             state, residual = iterate(features, start)
             if residual < _TOLERANCE:
                 return state, residual
-        easier, near = (self, eta / 2) if eta > 1e-6 else (replace(self, p=self.p.replace(ridge=2 * self.p.ridge)), 0.0)
-        if easier.p.ridge > 1e3 * (1 + self.p.student.second_moment):
-            raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} ({residual:.1e}): {self.p}")
-        there = easier.features(near)
-        return self.solve(features, eta, there.solution(easier.solve(there, near)[0]))
+        reached, attempt, start = 0.0, 0.0, None
+        for _ in range(40):
+            easier = replace(self, p=self.p.replace(ridge=self.p.ridge * 1e3 ** (1 - attempt)))
+            here = features if attempt == 1 else easier.features(attempt * eta)
+            state, residual = iterate(here, start)
+            if residual < _TOLERANCE:
+                if attempt == 1:
+                    return state, residual
+                reached, attempt, start = attempt, 1.0, here.solution(state)
+            else:
+                attempt = (reached + attempt) / 2
+        raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} ({residual:.1e}): {self.p}")
 
 
 def losses_at(features, state):
-    """L_tr, eq. (36), and L_te, eq. (38), its derivative in the direction ω̇ = (1 + κ)² of sample weights; (2,)."""
+    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction (1 + κ)² of sample weights; (2,)."""
     # x = U(x, ω) gives (1 - ∂U/∂x) ẋ = (∂U/∂ω) ω̇; both products are taken by complex steps
     omega = 1 + 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
 

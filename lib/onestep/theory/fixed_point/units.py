@@ -14,7 +14,9 @@ length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,8 +68,8 @@ class Rows:
 
 def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     """`Rows` after a step eta for the readout weights a, eq. (11) to (18)."""
-    c1, c2, c3, c4 = p.student.coefficients(4)[1:]
-    anisotropic, move, moved = step_noise in ANISOTROPIC, eta * a, eta * a * (step_noise != "absent")
+    (c1, c2, c3, c4), anisotropic = _normal_means(p.student).c, step_noise in ANISOTROPIC
+    move, moved = eta * a, eta * a * (step_noise != "absent")
     spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if p.initial_output == "full" else 0.0)
     t, v = 2 * c2 * moved, moved**2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
     powers = np.array([np.ones_like(t), 2 * t, t**2, v])  # eq. (11)
@@ -90,8 +92,31 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     variance = start**2 + np.maximum(variance + (slope**2 - covariance**2) / 2, 0.0)
     square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
     spike_slope = anisotropic * 3 * c3 / c1 * start * square / np.maximum(variance, _NONE)
-    mix = powers / square
-    return Rows(spike, square, along, mix, covariance, variance, square_slope * correlation**2, spike_slope)
+    return Rows(spike, square, along, powers / square, covariance, variance, square_slope * correlation**2, spike_slope)
+
+
+class NormalMeans(NamedTuple):
+    """Means over one normal g: c = c_1..c_4; and with dot = σ' - c_1 and h = g dot those that eq. (14) to (16) hold."""
+
+    c: np.ndarray
+    slope_h: float
+    square: float
+    slope_square: float
+    bend_square: float
+    products: np.ndarray  # of what is not linear in g of h, dot² and dot, (3, 3)
+
+
+@lru_cache(maxsize=64)
+def _normal_means(student) -> NormalMeans:
+    g, w = student.nodes()
+    w = w / w.sum()
+    dot = student.derivative(g) - student.linear
+    parts = np.array([g * dot, dot**2, dot])
+    parts[:2] -= (parts[:2] @ w)[:, None]
+    slopes = parts @ (w * g)
+    off = parts - slopes[:, None] * g
+    bend = parts[1] @ (w * (g**2 - 1))
+    return NormalMeans(student.coefficients(4)[1:], slopes[0], w @ dot**2, slopes[1], bend, (off * w) @ off.T)
 
 
 def lengths(p: Problem, batch, move, stretch=1.0):
@@ -104,25 +129,20 @@ def lengths(p: Problem, batch, move, stretch=1.0):
     By Stein's lemma both sums are correlated with w_i: the first by E h' = 6c_3 times β, the second by E (dot²)' times
     φ(1/n)Σ y²x. Of a sample's own term only what is not linear in w_i counts, as the squares of these hold the rest.
     """
-    g, w = p.student.nodes()
-    dot = p.student.derivative(g) - p.student.linear
-    w = w / w.sum()
-    h, square = g * dot - w @ (g * dot), dot**2 - w @ dot**2
-    slope_h, slope_square = w @ (g * h), w @ (g * square)
     phi, (_, _, m2, m3, m4), y2_along = batch.phi, batch.moments, batch.moment_along(2)
-    start = 1 + phi * m2 * (w @ (square * (g**2 - 1))) / 2 * move**2
+    _, slope_h, square, slope_square, bend_square, products = _normal_means(p.student)
+    (s11, s12, s13), (_, s22, s23), _ = products
+    start = 1 + phi * m2 * bend_square / 2 * move**2
     slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * y2_along * slope_square * move**2
-    parts = np.array([h - slope_h * g, square - slope_square * g, dot - (w @ (g * dot)) * g])
-    (s11, s12, s13), (_, s22, s23), _ = (parts * w) @ parts.T
     shared = 2 * phi * y2_along * s13 * move**2 + phi**2 * batch.moment_along(3) * s23 * move**3
     E_3 = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - y2_along**2
-    fourth = phi**2 * m4 * s22 + 2 * phi * m2**2 * (w @ dot**2) ** 2 + phi * slope_square**2 * E_3
+    fourth = phi**2 * m4 * s22 + 2 * phi * m2**2 * square**2 + phi * slope_square**2 * E_3
     variance = phi / 2 * (4 * m2 * s11 * move**2 + 4 * phi * m3 * s12 * move**3 + fourth * move**4)
     return np.array([start, slope, shared, variance])
 
 
-def units(p: Problem, eta, batch, values, step_noise, order, strip) -> Units:
-    """`Units` after a step eta on a `FirstBatch`; values : (A,) of √N a, or None for a Gaussian readout.
+def units(p: Problem, eta, batch, step_noise, order, strip) -> Units:
+    """`Units` after a step eta on a `FirstBatch`.
 
     For each readout weight the law of (s, r) on 4 nodes of e and 2 or 3 of the length L, eq. (18). A row without its
     spike is LΘ, Θ a direction of coordinate e/√d along β̂ on the sphere and L² gamma distributed:
@@ -133,14 +153,12 @@ def units(p: Problem, eta, batch, values, step_noise, order, strip) -> Units:
     is 1/(d - 1) on the sphere, r² = 1 - e²/d, and L does not depend on Θ for Gaussian rows: both are exact.
     """
     a, chance = quadrature.graded(order, strip)
-    if values is not None:
+    if (values := p.readout_values) is not None:
         a, chance = values, np.full(values.size, 1 / values.size)
     a, d = a / sqrt(p.N), p.d
     law = rows(p, eta, batch, a, step_noise)
     e, chance_e = (part[:, None, None] for part in quadrature.coordinate(d, _SPIKES))
-    L, chance_L = quadrature.length(
-        d * law.square**2 / np.maximum(law.variance, _NONE), quadrature.lengths(d)
-    )  # (·, A)
+    L, chance_L = quadrature.length(d * law.square**2 / np.maximum(law.variance, _NONE), 3 if d < 100 else 2)  # (·, A)
     across = law.square * _remainder(law.along / law.square / d)
     c = law.variance / law.square**2 / (d - 1) + law.square_slope / across / d
     shape = _remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))

@@ -20,11 +20,11 @@ from ..hermite import Polynomial
 from ..problem import as_problem
 from . import staircase
 from .fixed_point.first_batch import spread
-from .fixed_point.solver import HEAVIEST, WIDEST, family, learned_at, resolved
+from .fixed_point.solver import HEAVIEST, QUADRATURE, WIDEST, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-TRAIN_ERROR, TEST_ERROR = 0.1, 0.2  # of `Error`, as fitted by calibration/stated_errors.py
+ERROR = 0.5  # the constant of `Error`, as fitted by calibration/stated_errors.py
 
 # … and on which problems
 CALIBRATED = {
@@ -44,10 +44,10 @@ _DENSE, _QUADRATIC = 0.03, 0.4  # n/d² above which the full initial output is n
 class Error:
     """Standard deviations to expect of simulated/predicted - 1; arrays shaped like eta.
 
-    Each is a constant, TRAIN_ERROR or TEST_ERROR, over n times √(E y²/√(L_tr L_te)): of order 1/n, and larger where the
-    losses are a small part of the labels' power. With these constants 95 % of the deviations of half of the covered
-    problems of calibration/stated_errors.csv lie within two standard deviations, the simulation's own error included;
-    calibration/README.md judges them on the other half, stratum by stratum. nan where no error is stated: for "spiked",
+    Both are ERROR/n·√(E y²/√(L_tr L_te)), and no less than quadrature leaves: of order 1/n, and larger where the losses
+    are a small part of the labels' power. With this constant 95 % of the deviations of half of the covered problems of
+    calibration/stated_errors.csv lie within two standard deviations, the simulation's own error included;
+    calibration/README.md judges it on the other half, stratum by stratum. nan where no error is stated: for "spiked",
     and outside of `CALIBRATED` (`uncalibrated` says what).
     """
 
@@ -174,10 +174,10 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     family, solved = _downwards(p, flat, step_noise)
     mean_batch = np.transpose([each.losses for each in solved])
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
-    unit = np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n * (np.nan if uncalibrated(p) else 1.0)
-    rows = [*losses, [each.residual for each in solved], TRAIN_ERROR * unit, TEST_ERROR * unit]
-    train, test, residual, *error = (np.reshape(row, eta.shape)[()] for row in rows)
-    return Losses(train, test, residual, Error(*error))
+    error = np.hypot(ERROR / p.n * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))), QUADRATURE)
+    rows = [*losses, [each.residual for each in solved], error * (np.nan if uncalibrated(p) else 1.0)]
+    train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)
+    return Losses(train, test, residual, Error(error, error))
 
 
 def _downwards(p, eta, step_noise):

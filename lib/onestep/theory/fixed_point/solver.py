@@ -20,7 +20,7 @@ from .nodes import features as equivalent_features
 from .units import STEP_NOISE
 
 _TOLERANCE = 1e-9  # on the fixed point's residual (relative changes of κ and q, absolute of the self-energy)
-_QUADRATURE = 1e-4  # relative change of either loss when the quadrature is refined by half; typically ten times less
+QUADRATURE = 1e-4  # relative change of either loss when the quadrature is refined by half; typically ten times less
 _LENGTHS = 1e-3  # … and when inputs get one more length; what is left is about half of it at d = 10, less above
 _ITERATIONS, _MEMORY = 300, 8  # of Anderson's method: the most, and the differences that it keeps
 _ORDERS, _FEW = (12, 18, 27, 40, 60, 90, 135), tuple(range(2, 13))  # nodes of z and of units; of the inputs' lengths
@@ -52,7 +52,7 @@ def resolved(p, eta, step_noise="correlated"):
     """
     coarse = family(p, step_noise=step_noise, order=_ORDERS[0], lengths=_FEW[0])
     found = coarse, coarse.evaluate(eta)
-    for name, numbers, tolerance in (("lengths", _FEW, _LENGTHS), ("order", _ORDERS, _QUADRATURE)):
+    for name, numbers, tolerance in (("lengths", _FEW, _LENGTHS), ("order", _ORDERS, QUADRATURE)):
         found = _refined(*found, eta, name, numbers[1:], tolerance)
     return found
 

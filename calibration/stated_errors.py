@@ -1,0 +1,195 @@
+"""Random problems, their simulated and predicted losses, and the error that `theory.losses` states for them.
+
+    stated_errors.py            fit the law to the even problems of stated_errors.csv, judge it on the odd ones
+    stated_errors.py predict    compute the columns of the theory anew
+    stated_errors.py simulate   add the problems that the table lacks
+
+The law is that of `theory.every_step.Error`, one constant for both losses. The number of replicates depends on the
+machine, so that a problem simulated anew agrees with the table within standard errors, not digit for digit.
+"""
+
+import csv
+import sys
+import warnings
+from math import exp, log
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from onestep import Problem, simulate, theory
+
+TABLE = Path(__file__).with_suffix(".csv")
+PROBLEMS, FIRST, EXPONENTS = 240, 180, (0.35, 0.5)  # steps: none, n^.35 and √n
+SECONDS = 12  # of one core for each problem
+ACTIVATIONS = ("shifted_relu", "shifted_relu", "softplus", "tanh", "erf", "tilted_sin", "gelu", "quadratic")
+NAMED_TEACHERS = ("shifted_relu", "tanh", "softplus", "erf")
+FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise")
+FIELDS += ("first_layer", "initial_output", "readout", "step_samples")
+LOSSES = ("train", "test")
+MEASURED, PREDICTED = ("train", "train_se", "test", "test_se"), ("predicted_train", "predicted_test")
+COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
+
+
+def draw(number):
+    """The fields of the random problem of this number: a third without noise, a third with a linear teacher.
+
+    From number `FIRST` on all but sizes and ridge is what `Problem` has by default.
+    """
+    rng = np.random.default_rng([40, number])
+
+    def between(low, high):
+        return float(f"{exp(rng.uniform(log(low), log(high))):.3g}")
+
+    n = round(between(100, 150) if rng.random() < 0.25 else between(150, 1000))
+    d, N = max(10, round(n * between(0.05, 1.5))), round(n * between(0.2, min(3, 1500 / n)))
+    ridge = between(1e-3, 4e-3) if rng.random() < 0.25 else between(4e-3, 1)
+    activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
+    if activation == "quadratic":
+        activation = f"0 1 {rng.uniform(-0.5, 0.5):.2f}"
+    kind = rng.integers(3)
+    bent = f"0 1 {rng.uniform(-0.75, 0.75):.2f} {rng.choice([0, rng.uniform(-0.5, 0.5)]):.2f}"
+    teacher = ("0 1", bent, NAMED_TEACHERS[rng.integers(4)])[kind]
+    noise = 0.0 if rng.random() < 1 / 3 else round(rng.uniform(0, 1), 2)
+    layer = ("sphere", "gaussian")[rng.integers(2)]
+    output = ("negligible", "full")[rng.random() < 0.25]
+    readout = "1 -1" if rng.random() < 0.15 else "gaussian"
+    step_samples = round(n * between(0.5, 4)) if rng.random() < 0.15 else ""
+    if number >= FIRST:
+        return n, d, N, ridge, "shifted_relu", "0 1", 0.0, "sphere", "negligible", "gaussian", ""
+    return n, d, N, ridge, activation, teacher, noise, layer, output, readout, step_samples
+
+
+def problem(row):
+    """The `Problem` of a row of the table."""
+
+    def law(word):
+        return tuple(map(float, word.split())) if word[0].isdigit() else word
+
+    fields = {name: float(row[name]) for name in ("ridge", "noise")}
+    fields |= {name: int(row[name]) if row[name] else None for name in ("n", "d", "N", "step_samples")}
+    fields |= {name: law(row[name]) for name in ("activation", "teacher", "readout")}
+    return Problem(**fields, first_layer=row["first_layer"], initial_output=row["initial_output"])
+
+
+def table():
+    """Rows of the table, each a dictionary of strings."""
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write(rows):
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda row: int(row["problem"])))
+
+
+def predicted(p, eta):
+    """Columns of the theory for one problem, one dictionary a step."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = theory.losses(p, eta)
+    return [
+        dict(zip(PREDICTED, (f"{x:.5g}" for x in row), strict=True))
+        for row in zip(found.train, found.test, strict=True)
+    ]
+
+
+def simulated(number):
+    """Rows of the problem of this number, one a step."""
+    fields = {name: str(value) for name, value in zip(FIELDS, draw(number), strict=True)}
+    p = problem(fields)
+    eta = np.array([0.0, *(float(f"{p.n**x:.4g}") for x in EXPONENTS)])
+    started = process_time()
+    simulate.losses(p, eta, trials=8, seed=0, redraws=8, jobs=1)
+    trials = int(np.clip(8 * SECONDS / (process_time() - started), 60, 6000))
+    found = simulate.losses(p, eta, trials=trials, seed=(40, number), redraws=8, jobs=1).mean
+    values = np.transpose([found.train.value, found.train.se, found.test.value, found.test.se])
+    measured = [{k: f"{x:.5g}" for k, x in zip(MEASURED, row, strict=True)} for row in values]
+    both = zip(eta, measured, predicted(p, eta), strict=True)
+    return [{"problem": number, **fields, "eta": step, "trials": trials, **a, **b} for step, a, b in both]
+
+
+def covered(rows):
+    """Rows of problems for which `theory.losses` states an error."""
+    outside = {row["problem"]: theory.uncalibrated(problem(row)) for row in rows}
+    return [row for row in rows if not outside[row["problem"]]]
+
+
+def deviations(rows, loss):
+    """Relative error of one loss, its standard error, and the stated error at a constant of 1; (3, len(rows))."""
+    names = (loss, f"{loss}_se", f"predicted_{loss}")
+    measured, noise, level = np.array([[float(row[name]) for name in names] for row in rows]).T
+    train, test = np.array([[float(row[name]) for name in PREDICTED] for row in rows]).T
+    power, n = np.array([[problem(row).label_power, int(row["n"])] for row in rows]).T
+    return np.array([measured / level - 1, noise / level, np.sqrt(power / np.sqrt(train * test)) / n])
+
+
+def fit(rows):
+    """The least constant, in tenths, with 95 % of the deviations of both losses within two standard deviations."""
+    error, noise, unit = np.hstack([deviations(rows, loss) for loss in LOSSES])
+    needed = np.sqrt(np.maximum((error / 2) ** 2 - noise**2, 0.0)) / unit
+    return np.ceil(10 * np.quantile(needed, 0.95, method="inverted_cdf")) / 10
+
+
+def within(rows, loss):
+    """Shares of deviations within one and two standard deviations, the simulation's own error included."""
+    error, noise, unit = deviations(rows, loss)
+    score = np.abs(error) / np.hypot(theory.every_step.ERROR * unit, noise)
+    return np.mean(score < 1), np.mean(score < 2)
+
+
+STRATA = {
+    "all": lambda p, eta: True,
+    "no step": lambda p, eta: eta == 0,
+    "step $n^{.35}$": lambda p, eta: 0 < eta < 0.9 * p.n**0.5,
+    "step $\\sqrt n$": lambda p, eta: eta > 0.9 * p.n**0.5,
+    "no noise": lambda p, eta: p.noise == 0,
+    "linear teacher": lambda p, eta: p.teacher == (0.0, 1.0),
+    "$\\lambda<.004$": lambda p, eta: p.ridge < 0.004,
+    "$n\\le150$": lambda p, eta: p.n <= 150,
+    "default but for sizes and ridge": lambda p, eta: p == Problem(p.n, p.d, p.N, p.ridge),
+    "Gaussian rows": lambda p, eta: p.first_layer == "gaussian",
+    "full initial output": lambda p, eta: p.initial_output == "full",
+    "$c_3$ not zero": lambda p, eta: abs(p.student.coefficients(3)[3]) > 1e-3,
+    "$\\vert c_{\\star2}\\vert\\ge.3$": lambda p, eta: abs(p.target.coefficients(2)[2]) >= 0.3,
+    "$n/d^2\\ge.03$": lambda p, eta: p.n >= 0.03 * p.d**2,
+    "$N>n$": lambda p, eta: p.N > p.n,
+}
+
+
+def shares(every):
+    """Lines of a table of held-out deviations: stratum, number, and of each loss the shares within one and two."""
+    rows = [(row, problem(row)) for row in covered(every) if int(row["problem"]) % 2]
+    for name, inside in STRATA.items():
+        part = [row for row, p in rows if inside(p, float(row["eta"]))]
+        cells = ["{:.0f} %, {:.0f} %".format(*(100 * x for x in within(part, loss))) for loss in LOSSES]
+        yield f"| {name} | {len(part)} | {' | '.join(cells)} |"
+
+
+def main(argument=""):
+    rows = table()
+    if argument == "simulate":
+        missing = set(range(PROBLEMS)) - {int(row["problem"]) for row in rows}
+        for number in sorted(missing, key=lambda number: (number % 4, number)):
+            rows += simulated(number)
+            write(rows)
+    elif argument == "predict":
+        for j in range(0, len(rows), 1 + len(EXPONENTS)):
+            mine = rows[j : j + 1 + len(EXPONENTS)]
+            for row, new in zip(mine, predicted(problem(mine[0]), [float(row["eta"]) for row in mine]), strict=True):
+                row |= new
+        write(rows)
+    else:
+        inside = covered(rows)
+        median = 100 * theory.every_step.ERROR * np.median(deviations(inside, "test")[2])
+        print(f"fitted to the even problems: {fit([row for row in inside if int(row['problem']) % 2 == 0]):g}")
+        print(f"stated: {theory.every_step.ERROR:g}; median stated error {median:.2f} % of {len(inside)} predictions")
+        print(*shares(rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

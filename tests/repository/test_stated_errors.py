@@ -1,0 +1,52 @@
+"""The error that `theory.losses` states is that of the committed table, and holds on the half that was not fitted."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from onestep import theory
+
+FOLDER = Path(__file__).resolve().parents[2] / "calibration"
+SPEC = importlib.util.spec_from_file_location("stated_errors", FOLDER / "stated_errors.py")
+stated_errors = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(stated_errors)
+ROWS = stated_errors.table()
+COVERED = stated_errors.covered(ROWS)
+EVEN, ODD = ([row for row in COVERED if int(row["problem"]) % 2 == half] for half in (0, 1))
+
+
+def test_the_constant_is_fitted_to_the_even_problems():
+    assert stated_errors.fit(EVEN) == pytest.approx(theory.every_step.ERROR)
+
+
+@pytest.mark.parametrize("stratum", stated_errors.STRATA)
+def test_stated_errors_hold_on_the_odd_problems(stratum):
+    inside = stated_errors.STRATA[stratum]
+    part = [row for row in ODD if inside(stated_errors.problem(row), float(row["eta"]))]
+    assert len(part) >= 15
+    for loss in stated_errors.LOSSES:
+        one, two = stated_errors.within(part, loss)
+        assert one >= 0.65 and two >= 0.92, loss
+
+
+def test_stated_errors_are_small():
+    for rows in (EVEN, ODD):
+        units = stated_errors.deviations(rows, "test")[2]
+        assert 0.0005 < theory.every_step.ERROR * sorted(units)[len(units) // 2] < 0.01
+
+
+def test_the_page_has_the_shares():
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert all(line in page for line in stated_errors.shares(ROWS))
+
+
+@pytest.mark.parametrize("number", [5, 53, 102, 181, 224])
+def test_predictions_of_the_table_are_the_library_s(number):
+    mine = [row for row in ROWS if int(row["problem"]) == number]
+    eta = [float(row["eta"]) for row in mine]
+    fields = dict(zip(stated_errors.FIELDS, map(str, stated_errors.draw(number)), strict=True))
+    assert fields.items() <= mine[0].items()
+    for row, own in zip(mine, stated_errors.predicted(stated_errors.problem(mine[0]), eta), strict=True):
+        for name, value in own.items():
+            assert float(row[name]) == pytest.approx(float(value), rel=2e-4)

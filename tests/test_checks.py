@@ -64,7 +64,7 @@ def test_a_scalar_number_of_samples_is_a_list_of_one():
     [
         lambda: hermite.gauss_legendre(8)[0],
         lambda: theory.quadrature.coordinate(20, 4)[1],
-        lambda: theory.staircase._inverse_moments(3),
+        lambda: theory.staircase._inverse(3),
     ],
 )
 def test_arrays_that_are_handed_out_again_cannot_be_changed(kept):

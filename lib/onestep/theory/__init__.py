@@ -31,6 +31,6 @@ from . import (
 from .covariance import untrained as untrained_limit
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .expansion import forms, omitted, term
-from .random_features import Losses, Traces, best_linear, printed_system, traces
+from .random_features import Losses, Traces, best_linear, traces
 from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, thresholds

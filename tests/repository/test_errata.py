@@ -46,7 +46,10 @@ def computed():
     """The numbers that the page marks with a name, by the library."""
     right, printed = ([theory.gains(QUADRATIC, order, printed=p).test for order in (1, 2)] for p in (False, True))
     gaussian = QUADRATIC.replace(first_layer="gaussian")
-    literal = [theory.gains(gaussian.replace(initial_output="full"), order).test for order in (1, 2)]
+    slides = gaussian.replace(initial_output="full")
+    literal = [theory.gains(slides, order).test for order in (1, 2)]
+    whole = theory.gains(slides, 2, growing_rows=True).test
+    network = theory.gains(QUADRATIC, 2, growing_rows=True)
     ratio = theory.growth_ratio(QUADRATIC)
     forms = theory.forms(QUADRATIC, 1)
     return {
@@ -62,6 +65,9 @@ def computed():
         "gain_2_more_gaussian": theory.gains(gaussian, 2).test - theory.gains(gaussian, 1).test,
         "gain_1_literal": literal[0],
         "gain_2_more_literal": literal[1] - literal[0],
+        "gain_2_slides": whole,
+        "gain_2_slides_F": literal[1],
+        "gain_2_less": whole - literal[1],
         "growth_ratio": ratio,
         "shrinks": 3 / (2 + (1 + ratio) ** 2),
         "form": forms[-4, -4],

@@ -20,7 +20,11 @@ def test_traces_solve_the_slides_system_and_stay_in_range(phi, psi, ridge, activ
     d = round(phi * n)
     p = Problem(n, d, max(1, round(d / psi)), ridge, activation)
     t = theory.traces(p)
-    np.testing.assert_allclose(theory.printed_system(p, t.m1, t.m2), 0, atol=1e-9)
+    c1, tail = p.student.linear**2, p.student.tail
+    Psi = c1 * t.m1 * t.m2 * (ridge * p.psi * t.m1 / p.phi - 1)
+    first = p.phi * (t.m1 - t.m2) * (tail * t.m1 + c1 * t.m2) + Psi
+    second = p.phi / p.psi * (c1 * t.m1 * t.m2 + p.phi * (t.m2 - t.m1)) + Psi
+    np.testing.assert_allclose(np.divide([first, second], c1 * t.m1 * t.m2), 0, atol=1e-9)
     assert 0 < t.m2 < t.m1 <= p.phi / p.psi / ridge
     assert 0 < t.T < 1
     assert t.residual < 1e-12

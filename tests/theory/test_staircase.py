@@ -175,22 +175,6 @@ def test_a_spiked_curve_of_given_order_has_so_many_spikes():
         theory.staircase.spiked(p, 4.0, order=0)
 
 
-def test_the_length_of_x_matters_for_even_spikes_of_finite_strength_alone():
-    p = RICH.scaled(4000)
-    usual, fixed = (theory.staircase.spiked(p, 20.0, order=1, length=length).test for length in (1.0, 0.0))
-    assert fixed == pytest.approx(usual, rel=1e-12)
-    usual, fixed = (theory.staircase.spiked(p, 4.0, order=2, length=length).test for length in (1.0, 0.0))
-    assert fixed < usual * (1 - 1e-4)
-    far = p.scaled(10**300)
-    usual, fixed = (theory.staircase.spiked(far, 1e123, order=2, length=length).test for length in (1.0, 0.0))
-    assert fixed == pytest.approx(usual, rel=1e-9)
-    odd = p.replace(activation=(0, 1, 0, 0.3))
-    usual, fixed = (theory.staircase.spiked(odd, 20.0, order=3, length=length).test for length in (1.0, 0.0))
-    assert fixed == pytest.approx(usual, rel=1e-12)
-    with pytest.raises(ValueError, match="length"):
-        theory.staircase.spiked(p, 4.0, length=-1.0)
-
-
 def test_the_spiked_curve_climbs_beyond_the_fourth_stair():
     p = Problem(10**300, 3 * 10**299, 5 * 10**299, 0.01, "tilted_sin", (0, 1, 0.5, 0.4, 0.3, 0.2))
     drop = theory.untrained_limit(p).train - theory.staircase.spiked(p, 10.0 ** (300 * 0.408)).train

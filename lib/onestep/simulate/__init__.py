@@ -34,7 +34,6 @@ from .network import (
     features,
     gradient,
     leave_one_out,
-    redraw,
     residual,
     ridge,
     ridge_with_intercept,

@@ -68,15 +68,6 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     return Draw(beta_star, W0, a, *(part for pair in samples for part in pair))
 
 
-def redraw(p: Problem, draw: Draw, rng) -> Draw:
-    """Another replicate on the same W0 and X̃, all else drawn anew: β⋆, a, the first sample, ỹ."""
-    beta_star = rng.standard_normal(p.d)
-    beta_star /= np.linalg.norm(beta_star)
-    a = readout(p, rng)
-    X, y = sample(p, beta_star, rng, size=p.first_samples)
-    return Draw(beta_star, draw.W0, a, X, y, draw.X2, _labels(p, beta_star, rng, draw.X2))
-
-
 def readout(p: Problem, rng):
     """The readout weights a (N,), of the law that p says."""
     values = p.readout_values

@@ -22,7 +22,7 @@ from . import (
 )
 from .every_step import Best, best_ridge, best_step, learned, losses, uncalibrated, untrained
 from .expansion import forms, omitted, term
-from .random_features import Losses, Traces, best_linear, printed_system, traces
+from .random_features import Losses, Traces, best_linear, traces
 from .random_features import untrained as untrained_limit
 from .spectra import visible
 from .staircase import boundary, gains, growth_ratio, thresholds

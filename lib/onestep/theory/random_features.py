@@ -68,8 +68,14 @@ class Losses:
 def traces(p: Problem) -> Traces:
     """Limits m1 = (φ/ψ) tr(F0F0ᵀ + λnI)⁻¹ and m2 = (φ/ψ) tr(X̃ᵀ(F0F0ᵀ + λnI)⁻¹X̃)/d.
 
-    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020). Raises
-    ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ and λ from 1e-6 to 1e3).
+    They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020), which is reduced to
+    ν - λ - ν df(ν) = 0: convex and increasing at its only root above λ, so that Newton's iteration from the upper bound
+    λ + tr Σ/n descends to that root and no other. ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ
+    and λ from 1e-6 to 1e3).
+
+    Parameters
+    ----------
+    p : the `Problem`.
     """
     as_problem(p)
     return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
@@ -152,18 +158,6 @@ def best_linear(p: Problem):
     return p.target.tail + p.noise**2
 
 
-def printed_system(p: Problem, m1, m2):
-    """The slides' two fixed-point equations for m1, m2, as printed: left-hand sides over their largest factor; (2,)."""
-    c1, tail = p.student.linear**2, p.student.tail
-    Psi = c1 * m1 * m2 * (p.ridge * p.psi * m1 / p.phi - 1)
-    first = p.phi * (m1 - m2) * (tail * m1 + c1 * m2) + Psi
-    second = p.phi / p.psi * (c1 * m1 * m2 + p.phi * (m2 - m1)) + Psi
-    return np.array([first, second]) / abs(c1 * m1 * m2)
-
-
-def common_part(p, at, *, length=1.0):
-    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part (see `forms`) against the rest.
-
-    at : a `Response` or `Traces`.   length : Var ‖x‖² over 2d.
-    """
-    return length * 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu
+def common_part(p, at):
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part against the rest, ‖δ‖² = 2c_2²/ψ (see `forms`)."""
+    return 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

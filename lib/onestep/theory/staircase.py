@@ -9,14 +9,14 @@ Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorems on training and tes
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from math import inf, log, sqrt
 
 import numpy as np
+from numpy.polynomial.hermite_e import herme2poly
 from scipy.special import factorial
 
-from ..checks import frozen, number, steps, whole
+from ..checks import frozen, steps, whole
 from ..hermite import gaussian_moments, monomials
 from ..problem import Problem, as_problem
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
@@ -26,19 +26,16 @@ _REACH = 1 / 4  # … and good to 1 % up to this s
 
 
 def thresholds(order):
-    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k leaves the bulk; a list of floats.
-
-    order : >= 1.
-    """
+    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k leaves the bulk; a list of floats."""
     return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
 
 
 def growth_ratio(p: Problem):
     """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
 
-    That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃. Averaging it turns
-    spike k from z^k into E_g (z + √q g)^k at the same strength: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that
-    this adds to F is as large as spike 2 at every n; F_ℓ of the slides lacks it.
+    That part lengthens row i of W by the factor √(1 + η²a_i² `p.row_growth`), independently of x̃, which turns spike k
+    from z^k into E_g (z + √q g)^k: z² into z² + q. The term (c_1η)²c_2 D q 1(a∘a)ᵀ that this adds to F is as large as
+    spike 2 at every n; F_ℓ of the slides lacks it.
     """
     require_spikes(p, 1)
     return p.row_growth / (p.student.linear**2 * p.D)
@@ -47,16 +44,24 @@ def growth_ratio(p: Problem):
 def gains(
     p: Problem, order: int, *, printed: bool = False, growing_rows: bool = False, intercept: bool = False
 ) -> Losses:
-    """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ = order spikes.
+    """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ spikes.
 
-    Δ_ℓ is the slides' theorem (train), in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb. Λ_ℓ holds for every ℓ by generalised
-    cross-validation; `printed=True` returns the slides' equations (3), (4) for the test error instead, which are off.
-    Both are limits for the features F_ℓ of the slides; `growing_rows=True` gives those of the network itself, whose
-    spikes from the second on carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same. With `intercept=True`
-    the second layer has a constant free of charge, or features are centred: then growing rows change nothing at any ℓ,
-    since 1, z, …, z^ℓ and 1, E_g(z + √q g), …, E_g(z + √q g)^ℓ span the same functions.
+    Δ_ℓ is the slides' theorem in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb, with D of the residual and the mean that Gaussian rows give
+    F0; Λ_ℓ follows for every ℓ by generalised cross-validation.
 
-    order : Number of spikes ℓ >= 0.  printed, growing_rows, intercept : See above.
+    Parameters
+    ----------
+    p : the `Problem`; c_1, …, c_ℓ not 0.
+    order : number of spikes ℓ >= 0.
+    printed : whether the test error is that of the slides' equations (3), (4), which are off; ℓ <= 2.
+    growing_rows : False for the features F_ℓ of the slides; True for the network's, whose spikes from the second on
+        carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
+    intercept : whether the second layer has a constant free of charge, or features are centred. Then growing rows
+        change nothing at any ℓ: 1, z, …, z^ℓ and 1, E_g (z + √q g), …, E_g (z + √q g)^ℓ span the same functions.
+
+    Returns
+    -------
+    `Losses` with train = Δ_ℓ and test = Λ_ℓ, two floats.
     """
     order = whole("order", order, 0)
     if printed and (growing_rows or intercept):
@@ -83,9 +88,7 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
 
     Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
-    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.
-
-    order : Number of spikes ℓ >= 2.  growing_rows : As in `gains`.
+    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.  growing_rows : as in `gains`.
     """
     order = whole("order", order, 2)
     require_spikes(p, order)
@@ -97,12 +100,10 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
-def spiked(p: Problem, eta, *, growing_rows=False, order=None, length=1.0) -> Losses:
+def spiked(p: Problem, eta, *, growing_rows=False, order=None) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 
-    growing_rows : As in `gains`.  order : ℓ >= 1 for the losses of F_ℓ, which has ℓ spikes; None for the sum of the
-    series in powers of X̃β.  length : Var ‖x‖² over 2d, >= 0: 1 for Gaussian inputs, 0 on a sphere, 1 + κ/2 for
-    independent entries of excess kurtosis κ; 0 also for Gaussian features, which do not depend on ‖x‖.
+    growing_rows : as in `gains`.  order : ℓ >= 1 for the losses of F_ℓ; None for the sum of the series in powers of X̃β.
     """
     eta = steps(eta)
     require_spikes(p, 1)
@@ -118,9 +119,7 @@ def spiked(p: Problem, eta, *, growing_rows=False, order=None, length=1.0) -> Lo
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
-    growth = growth_ratio(p) if growing_rows else 0.0
-    length = number("length", length, least=0)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth, length=length)
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth_ratio(p) if growing_rows else 0.0)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 
@@ -135,12 +134,11 @@ def require_spikes(p, order):
         )
 
 
-def _drops(p, log_strength, signs, growth=0.0, intercept=False, length=1.0):
+def _drops(p, log_strength, signs, growth=0.0, intercept=False):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
     growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.  intercept : as in `gains`.
-    length : as in `spiked`.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
@@ -153,9 +151,7 @@ def _drops(p, log_strength, signs, growth=0.0, intercept=False, length=1.0):
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
-    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K, length=length) @ right.swapaxes(
-        1, 2
-    )
+    Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K) @ right.swapaxes(1, 2)
     J, dJ = split(((small * h) * np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]).sum(1))
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
@@ -183,36 +179,25 @@ def _spike_forms(p, at, K, growth, intercept):
     return xi @ (teacher * scale), (xi * (factorial(ranks) * inside)) @ xi.T, cross
 
 
-def hidden_metric(p, at, K, *, length=1.0):
+def hidden_metric(p, at, K):
     """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
 
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
-    (see `forms`): Γ - YᵀR0Y = (1 - τ)(Γ - θγγᵀ), θ = (e - τ)/(1 - τ).
+    (see `forms`): Γ - YᵀR0Y = (1 - τ)(A + γγᵀ(1 - e)/(1 - τ)), A = Γ - γγᵀ.
     """
-    tau, common = p.psi / p.phi * at.df, common_part(p, at, length=length)
-    theta = common / (1 + common)
-    gamma, inverse = gaussian_moments(np.arange(1, K + 1)), _inverse_moments(K)
+    tau, gamma, inverse = p.psi / p.phi * at.df, gaussian_moments(np.arange(1, K + 1)), _inverse(K)
+    share = 1 / (1 + common_part(p, at))  # (1 - e)/(1 - τ)
     toward = inverse @ gamma
-    return (inverse + np.outer(toward, toward) * (theta / (1 - theta * (gamma @ toward)))) / (1 - tau)
+    return (inverse - np.outer(toward, toward) * (share / (1 + share * (gamma @ toward)))) / (1 - tau)
+
+
+@lru_cache(maxsize=32)
+def _inverse(K):
+    """(Γ - γγᵀ)⁻¹, the Gram matrix of the monomials less their means: Hermite polynomials invert it exactly."""
+    hermite = np.array([np.append(herme2poly([0] * k + [1]), [0] * (K - k))[1:] for k in range(1, K + 1)])
+    return frozen(hermite.T / factorial(np.arange(1, K + 1)) @ hermite)[0]
 
 
 def _moments(K):
     """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
     return gaussian_moments(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
-
-
-@lru_cache(maxsize=32)
-def _inverse_moments(K):
-    """Γ⁻¹ in exact rational arithmetic, rounded once: Γ is too ill-conditioned to invert in floating point."""
-    rows = [
-        [Fraction(round(x)) for x in row] + [Fraction(int(i == j)) for j in range(K)]
-        for i, row in enumerate(_moments(K))
-    ]
-    for i in range(K):
-        pivot = rows[i][i]
-        rows[i] = [x / pivot for x in rows[i]]
-        for j in range(K):
-            if j != i and rows[j][i]:
-                factor = rows[j][i]
-                rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i], strict=True)]
-    return frozen(np.array([[float(x) for x in row[K:]] for row in rows]))[0]

@@ -49,7 +49,6 @@ def computed():
     slides = gaussian.replace(initial_output="full")
     literal = [theory.gains(slides, order).test for order in (1, 2)]
     whole = theory.gains(slides, 2, growing_rows=True).test
-    network = theory.gains(QUADRATIC, 2, growing_rows=True)
     ratio = theory.growth_ratio(QUADRATIC)
     forms = theory.forms(QUADRATIC, 1)
     return {

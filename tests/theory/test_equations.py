@@ -109,6 +109,19 @@ def test_test_error_is_the_derivative_of_the_training_loss(output):
     assert theory.fixed_point.losses_at(f, x)[1] == pytest.approx(slope, rel=1e-6)
 
 
+def explicit_space(f, output, dims):
+    """A covariance of (dims·Z) coordinates, the teacher in it and the directions of the step."""
+    half = np.random.default_rng(1).standard_normal((dims * f.z.size, 60)) / 8
+    B = half @ half.T
+    b, ends, away = np.eye(dims)[0], f.batch.cosine, f.batch.away
+    zeta = np.eye(dims)[1]
+    vectors = [ends[0] * b + away * zeta]
+    if output == "full":
+        side = -ends[0] * ends[1] / away
+        vectors.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
+    return B, b, vectors
+
+
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     """With a small explicit input space in place of T's equivalents, the block elimination is an identity.
@@ -120,14 +133,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     state = f.start()
     now = f.solution(state)
     g, Z, dims, d = f.pz / (1 + now.kappa), f.z.size, 4, p.d
-    half = np.random.default_rng(1).standard_normal((dims * Z, 60)) / 8
-    B = half @ half.T
-    b, ends, away = np.eye(dims)[0], f.batch.cosine, f.batch.away
-    zeta = np.eye(dims)[1]
-    vectors = [ends[0] * b + away * zeta]
-    if output == "full":
-        side = -ends[0] * ends[1] / away
-        vectors.append(ends[1] * b + side * zeta + np.sqrt(1 - ends[1] ** 2 - side**2) * np.eye(dims)[2])
+    B, b, vectors = explicit_space(f, output, dims)
     given = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
     monkeypatch.setattr(theory.fixed_point.equations, "directions", lambda *_: given)
     # `saturation` has a test of its own
@@ -135,9 +141,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
 
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength = np.sqrt(p.N * share)
-    one = np.eye(Z)
-    bend = f.m[1] * root
-    z = f.z / f.chi
+    one, bend, z = np.eye(Z), f.m[1] * root, f.z / f.chi
     first = np.block(  # β̂ times z/χ beside three directions; what the nodes of s hold is taken out below
         [
             [one + z[:, None] * B[:Z, :Z] * z, z[:, None] * B[:Z, Z:]],
@@ -152,7 +156,9 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     columns[:Z] = (f.m[0] * root).T * strength
     quadratic = (f.m[2] * root).T * strength
     columns[-Z:] = quadratic * ((units.plane[1, 1] - 1) / d)
-    columns[Z:-Z] = np.kron(vectors[0][1:, None], quadratic * z[:, None] * np.sqrt(2) / d / away * units.plane[0, 1])
+    columns[Z:-Z] = np.kron(
+        vectors[0][1:, None], quadratic * z[:, None] * np.sqrt(2) / d / f.batch.away * units.plane[0, 1]
+    )
     if output == "full":
         start = bend.T * (strength * units.overlap)
         columns[Z:-Z] += np.kron(vectors[1][1:, None], start)

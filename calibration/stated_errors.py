@@ -27,6 +27,7 @@ NAMED_TEACHERS = ("shifted_relu", "tanh", "softplus", "erf")
 FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise")
 FIELDS += ("first_layer", "initial_output", "readout", "step_samples")
 LOSSES = ("train", "test")
+SHARES = {1: 0.65, 2: 0.92}  # of the deviations within so many stated standard deviations, at least
 MEASURED, PREDICTED = ("train", "train_se", "test", "test_se"), ("predicted_train", "predicted_test")
 COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
 
@@ -129,10 +130,16 @@ def deviations(rows, loss):
 
 
 def fit(rows):
-    """The least constant, in tenths, with 95 % of the deviations of both losses within two standard deviations."""
-    error, noise, unit = np.hstack([deviations(rows, loss) for loss in LOSSES])
-    needed = np.sqrt(np.maximum((error / 2) ** 2 - noise**2, 0.0)) / unit
-    return np.ceil(10 * np.quantile(needed, 0.95, method="inverted_cdf")) / 10
+    """The least constant, in tenths, with which every stratum of 15 problems or more keeps `SHARES` of both losses."""
+    needed = [0.0]
+    problems = [problem(row) for row in rows]
+    for inside in STRATA.values():
+        part = [row for row, p in zip(rows, problems, strict=True) if inside(p, float(row["eta"]))]
+        for error, noise, unit in (deviations(part, loss) for loss in LOSSES if len(part) >= 45):
+            for times, share in SHARES.items():
+                ratio = np.sqrt(np.maximum((error / times) ** 2 - noise**2, 0.0)) / unit
+                needed.append(np.quantile(ratio, share, method="inverted_cdf"))
+    return np.ceil(10 * max(needed)) / 10
 
 
 def within(rows, loss):

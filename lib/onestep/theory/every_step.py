@@ -48,8 +48,8 @@ class Error:
     are a small part of the labels' power. The constant is fitted to half of the covered problems of
     calibration/stated_errors.csv, so that in every stratum (no noise, small ridge, each step …) at least 65 % of the
     deviations lie within one standard deviation and 92 % within two, the simulation's own error included;
-    calibration/README.md judges it on the other half. Many problems lie closer. nan where no error is stated: for "spiked",
-    and outside of `CALIBRATED` (`uncalibrated` says what).
+    calibration/README.md judges it on the other half. Many problems lie closer. nan where no error is stated: for
+    "spiked", and outside of `CALIBRATED` (`uncalibrated` says what).
     """
 
     train: np.ndarray

@@ -19,7 +19,6 @@ def test_a_folder_is_made_or_refused(tmp_path):
         lambda: simulate.draw(HUGE, simulate.key(0)),
         lambda: simulate.losses(HUGE, 1.0, trials=1),
         lambda: simulate.plateaus(HUGE, [1], trials=1),
-        lambda: simulate.expansion.sizes(HUGE, 1.0, 1, trials=1),
     ],
 )
 def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
@@ -30,9 +29,7 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.expansion.forms(SMALL.replace(initial_output="full"), 2), 'initial_output = "full"'),
         (lambda: theory.spectra.weights(SMALL.replace(N=1)), "N = 1, d = 20: both must be at least 2"),
-        (lambda: simulate.expansion.norms(SMALL, 1.0, [1], growth="yes"), "growth = .*yes.*: must be True or False"),
     ],
 )
 def test_errors_name_the_argument_its_value_and_what_is_allowed(call, message):

@@ -50,7 +50,9 @@ def computed():
     literal = [theory.gains(slides, order).test for order in (1, 2)]
     whole = theory.gains(slides, 2, growing_rows=True).test
     ratio = theory.growth_ratio(QUADRATIC)
-    forms = theory.forms(QUADRATIC, 1)
+    at = theory.traces(QUADRATIC)
+    tau = QUADRATIC.psi / QUADRATIC.phi * at.df
+    common = theory.random_features.common_part(QUADRATIC, at)
     return {
         "untrained": theory.untrained_limit(REFERENCE).test,
         "gain_1": right[0],
@@ -69,8 +71,8 @@ def computed():
         "gain_2_less": whole - literal[1],
         "growth_ratio": ratio,
         "shrinks": 3 / (2 + (1 + ratio) ** 2),
-        "form": forms[-4, -4],
-        "form_common": forms[-2, -2],
+        "form": tau,
+        "form_common": 1 - (1 - tau) / (1 + common),
         "at_threshold": theory.boundary(QUADRATIC, 2).train,
         "below_threshold": theory.gains(QUADRATIC, 1).train,
         "above_threshold": theory.gains(QUADRATIC, 2).train,

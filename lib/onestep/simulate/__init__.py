@@ -21,7 +21,6 @@ from . import (
     control_variates,
     data,
     every_step,
-    expansion,
     network,
     staircase,
     svd,

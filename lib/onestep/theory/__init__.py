@@ -5,15 +5,13 @@ staircase        plateaus Δ_ℓ and Λ_ℓ, thresholds, and losses while spikes
 every_step       losses at the n and d at hand for every step from 0 to Θ(√n); the best step and the best ridge
 fixed_point      its equations, module by module (theory alone, as quadrature)
 quadrature       rules, and the expansion in harmonics on the sphere
-expansion        F_ℓ: sizes of its terms, of what it omits, and the quadratic forms
-spectra          bulks and spikes of W and F (theory alone: notebooks measure them)
+spectra          bulks of W and F, spikes of F (theory alone: notebooks measure them)
 covariance       first stair of any preconditioner, for Gaussian inputs of any covariance (theory alone)
 """
 
 from . import (
     covariance,
     every_step,
-    expansion,
     fixed_point,
     quadrature,
     random_features,
@@ -21,7 +19,6 @@ from . import (
     staircase,
 )
 from .every_step import Best, best_ridge, best_step, learned, losses, uncalibrated, untrained
-from .expansion import forms, omitted, term
 from .random_features import Losses, Traces, best_linear, traces
 from .random_features import untrained as untrained_limit
 from .spectra import visible

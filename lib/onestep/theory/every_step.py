@@ -75,15 +75,22 @@ class Losses:
 def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses:
     """Predicted train and test loss of the network after one gradient step of size eta.
 
-    method : "fixed_point" covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and N <= 1e26; "spiked" keeps
-    finitely strong spikes beside untrained features, at any n, for steps with c_1 η √(D/N) <= 1/4, and counts nothing
-    else of finite n. None takes "fixed_point" where N allows, else "spiked" with growing rows.  growing_rows : for
-    "spiked", whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.  step_noise : for
-    "fixed_point"; its default is "correlated".
+    Warns of polynomial activations of degree 3 or more, whose losses rest on few samples and units, and of teachers
+    with a strong quadratic part at n ~ d².
 
-    ValueError too for c_1 = 0 (no spike forms); ArithmeticError when the fixed point or the quadrature does not
-    converge. Warns of polynomial activations of degree 3 or more, whose losses rest on few samples and units, and of
-    teachers with a strong quadratic part at n ~ d².
+    Parameters
+    ----------
+    p : the `Problem`; c_1 not 0 (no spike forms).
+    eta : (...) or number >= 0, the step.
+    method : "fixed_point" covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and N <= 1e26; "spiked" keeps
+        finitely strong spikes beside untrained features, at any n, for steps with c_1 η √(D/N) <= 1/4, and counts
+        nothing else of finite n. None takes "fixed_point" where N allows, else "spiked" with growing rows.
+    growing_rows : for "spiked": whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
+    step_noise : for "fixed_point", whose docstring has its values; "correlated" by default.
+
+    Returns
+    -------
+    `Losses`. ArithmeticError if the fixed point or the quadrature does not converge.
     """
     as_problem(p)
     if method is None:
@@ -241,8 +248,16 @@ class Best:
 def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     """The step size in [0, largest] with the smallest predicted test error.
 
-    largest : defaults to 3√n, or to what quadrature resolves if that is less; steps of order √n are the largest the
-    theory covers, so a minimum there is no optimum.
+    Parameters
+    ----------
+    p : the `Problem`.
+    largest : 3√n by default, or what quadrature resolves if that is less. Steps of order √n are the largest that the
+        theory covers, so that a minimum there is no optimum.
+    step_noise : as in `fixed_point`.
+
+    Returns
+    -------
+    `Best`.
     """
     if largest is None:
         largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, step_noise=step_noise).strength)
@@ -256,7 +271,18 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
 
 
 def best_ridge(p, eta, *, step_noise="correlated") -> Best:
-    """The ridge in [1e-6, 1e3] with the smallest predicted test error after a step eta, a number."""
+    """The ridge in [1e-6, 1e3] with the smallest predicted test error after one step.
+
+    Parameters
+    ----------
+    p : the `Problem`; its own ridge is not used.
+    eta : number >= 0, the step.
+    step_noise : as in `fixed_point`.
+
+    Returns
+    -------
+    `Best`.
+    """
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
     family, last = resolved(as_problem(p).replace(ridge=smallest), eta, step_noise)
 

@@ -72,18 +72,6 @@ class Law:
 
 
 @dataclass(frozen=True)
-class WeightSpike:
-    """The spike of W at each step size; every field has the shape of eta, NaN where no spike is out of the bulk.
-
-    value : singular value.   left, right : squared cosines of its singular vectors with a and with β.
-    """
-
-    value: np.ndarray | float
-    left: np.ndarray | float
-    right: np.ndarray | float
-
-
-@dataclass(frozen=True)
 class FeatureSpikes:
     """Spikes of F at M step sizes, largest first, NaN where spike j is not out of the bulk.
 
@@ -105,32 +93,6 @@ def weights(p: Problem, eta=0.0) -> Law:
     if min(as_problem(p).N, p.d) < 2:
         raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
     return _law_of_weights(p, _rows(p, float(steps(eta)))[1])
-
-
-def weight_spike(p: Problem, eta) -> WeightSpike:
-    """Place and overlaps of the spike η c_1 a βᵀ in W, of strength θ² - 2θρ_0 (θ² if the initial output is negligible).
-
-    Where rows do not grow, the spike leaves at strength ψ^{-1/2}, to s² = (1 + strength)(1/ψ + strength)/strength.
-    """
-    eta = steps(eta)
-    out = np.array([_weight_spike(p, step) for step in np.atleast_1d(eta)])
-    return WeightSpike(*(column.reshape(eta.shape)[()] for column in out.T))
-
-
-def _weight_spike(p, eta):
-    (u, t), rho0 = _rows(p, eta), _rho_0(p)
-    theta, law = eta * abs(p.student.linear) * sqrt(p.D), _law_of_weights(p, t)
-    strength = theta**2 - 2 * theta * rho0
-
-    def resolvent(w):
-        return (u**2 / (w - t)).mean()
-
-    w = _leaves(lambda w: strength * resolvent(w), law)
-    if w is None:
-        return np.full(3, np.nan)
-    x, slope = law.at(w)
-    alpha, fall = resolvent(w), (u**2 / (w - t) ** 2).mean()
-    return np.array([sqrt(x), w * alpha**2 * slope / (x * fall), alpha * (1 + rho0**2 * alpha) * slope / (w * fall)])
 
 
 def _law_of_weights(p, t):

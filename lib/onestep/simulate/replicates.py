@@ -100,6 +100,10 @@ def key(seed, *branch):
 def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
+    Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
+    finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls
+    in the same order, so that a replicate is known by that key, the number of the call and its own number.
+
     Parameters
     ----------
     replicate : function of a random generator, to be pickled where the executor's workers are processes
@@ -109,10 +113,6 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     gib : memory in GiB that one replicate needs, for which ValueError is raised before anything is drawn
     executor : a concurrent.futures.Executor to run them: processes, MPI's, a cluster's. Without one, and with
         $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster; ConnectionError when it is lost
-
-    Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
-    finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls
-    in the same order, so that a replicate is known by that key, the number of the call and its own number.
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)

@@ -261,9 +261,9 @@ def _outcome(row):
 
 
 def resolution(row):
-    """The resolution of a row of the ledger as tables show it, "" for a control."""
+    """The resolution of a row of the ledger as tables show it, "" for a control and for what has no noise."""
     share = row["resolution"]
-    return "" if row["control"] else f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+    return "" if row["control"] or not share else f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def label(row):

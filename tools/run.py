@@ -94,7 +94,7 @@ def outcome(task, said):
     """(a notebook's ledger or None, what is wrong, what is known of its run or {})."""
     known = done(task)
     if not known:
-        return None, said["message"], known
+        return None, said.get("message", "something that it rests on changed during the run: run it again"), known
     from onestep.report import describe
 
     book = json.loads((outputs(task.label)[1] / f"{task.name}.json").read_text(encoding="utf-8"))

@@ -207,7 +207,15 @@ def differences(code, old, fresh, committed):
             found.append(f"{name}: {'new' if name in fresh else 'gone'}")
         elif name.endswith(".npz"):
             found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], committed[name])]
+        elif name.endswith(".json") and marks(fresh[name]) != marks(committed[name]):
+            found.append(f"{name}: rows are marked otherwise")
     return found
+
+
+def marks(path):
+    """What a ledger says that no cell shows: its claim, and which rows are headlines and the front."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    return book.get("claim"), [(row["quantity"], row.get("headline"), row.get("front")) for row in book["rows"]]
 
 
 def shown(cell):

@@ -142,8 +142,9 @@ def glance(books, large):
 {sum(not row["passed"] for row in rows)} fail.
 - Runs under [other seeds](figures/seeds.md) in which a row fails: \
 {sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}.
-- At larger sizes, in {len(large)} notebooks, {sum(wrong.values())} of \
-{sum(found["rows"] for found in large.values())} fail{f", in {places}: [what and why](docs/large.md)" * bool(wrong)}."""
+- At [larger sizes](figures/large.md), in {len(large)} notebooks as each stood when it was last run so, \
+{sum(wrong.values())} of {sum(found["rows"] for found in large.values())} rows fail\
+{f", in {places}: [what and why](docs/large.md)" * bool(wrong)}."""
 
 
 def all_verdicts(books, large):

@@ -72,31 +72,21 @@ def pages():
 
 
 def results_table(books):
-    """For each claim the rows that are marked as its front, or else the headline row that came closest to failing."""
-    claims, body, marked = {}, [], False
+    """For each claim the row that is marked as its front: the claim's own quantity."""
+    claims, body = {}, []
     for book in books:  # those that share the first label of a claim stand together
         claims.setdefault((re.findall(r"\b[BC]\d+\b", book["claim"]) or [book["claim"]])[0], []).append(book)
     for about in claims.values():
-        rows = [(row, book) for book in about for row in book["rows"] if row["headline"]]
-        fronts = [pair for pair in rows if pair[0].get("front")]
-        marked |= bool(fronts)
         links = " ".join(f"[{b['notebook'][:2]}](notebooks/{b['notebook']}.ipynb)" for b in about)
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
-        for row, book in fronts or [max(rows, key=lambda pair: strain(pair[0]))]:
+        rows = [row for book in about for row in book["rows"]]
+        for row in (row for row in rows if row.get("front")):
             quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
-            control = next(each["name"] for each in book["rows"] if each.get("of") == row["quantity"])
+            control = next(each["name"] for each in rows if each.get("of") == row["quantity"])
             found = [row["claimed"], row["measured"], resolution(row), control]
             body.append([f"{about[0]['claim']}{source} {links}", quantity, *found])
-    head = ["claim, source, notebooks", "quantity" if marked else "row closest to failing", "predicted"]
-    table = markdown_table([*head, "measured ± s.e.", "resolution", "rejected control"], body)
-    return re.sub(r"(?<!\\)( ?)\|( ?)", "|", table)  # bars are no words
-
-
-def strain(row):
-    """How close a row is to failing: its distance from what is claimed over its tolerance."""
-    if row["kind"] != "agreement":
-        return 0.0
-    return abs(row["values"]["measured"] - row["values"]["claimed"]) / row["values"]["tolerance"]
+    head = ["claim, source, notebooks", "quantity", "predicted", "measured ± s.e.", "resolution", "rejected control"]
+    return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table(head, body))  # bars are no words
 
 
 def standing(books):

@@ -21,7 +21,7 @@ print("mean", x.mean())"""
 FIGURE = 'fig, ax = plt.subplots()\nreport.save(fig, f"{number}_line", "A line that rises.", x=x)'
 END = """
 v = report.Verdicts(f"{number}_sample", claim=f"C{number}: the mean", source="nowhere")
-v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1), headline=True, control=("no mean", 0.0))
+v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1), front=True, control=("no mean", 0.0))
 v.conclude()"""
 
 

@@ -126,7 +126,7 @@ def explicit_space(f, output, dims):
 def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     """With a small explicit input space in place of T's equivalents, the block elimination is an identity.
 
-    Every unit has its own mean along a quadratic form, by eq. (43), and first batches have two mean labels.
+    Every unit has its own mean along a quadratic form, by eq. (38), and first batches have two mean labels.
     """
     p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian", d=60)
     f = theory.fixed_point.family(p, order=8).features(20.0)
@@ -234,7 +234,7 @@ def test_degree_0_moves_with_the_spike_by_degree_1(d, close):
 
 
 def test_a_sample_left_out_has_its_residual_over_one_less_its_leverage():
-    """Eq. (37), on a drawn network."""
+    """Eq. (39), on a drawn network."""
     p = Problem(40, 12, 25, 0.05, "gelu", (0.0, 1.0, 0.5), 0.3)
     draw = simulate.draw(p, np.random.default_rng(0))
     F = p.student(draw.X2 @ draw.W0.T)
@@ -251,7 +251,7 @@ def test_a_sample_left_out_has_its_residual_over_one_less_its_leverage():
 
 
 def test_equal_leverages_make_generalised_cross_validation():
-    """Eq. (39) without a step: (1 + κ)² times the mean squared residual, which is L_tr - λ ∂L_tr/∂λ."""
+    """Eq. (41) without a step: (1 + κ)² times the mean squared residual, which is L_tr - λ ∂L_tr/∂λ."""
     p, h = Problem(10**8, 3 * 10**7, 5 * 10**7, 0.1, "softplus", (0.0, 1.0, 0.5), 0.3), 1e-4
     below, here, above = (theory.untrained(p.replace(ridge=0.1 * np.exp(move))) for move in (-h, 0.0, h))
     f = theory.fixed_point.family(p).features(0.0)

@@ -204,7 +204,7 @@ def test_against_simulation(p):
 
 
 def test_a_loss_that_is_nearly_zero_against_simulation():
-    """What units of one readout share, eq. (43), is a fifth of the test error here."""
+    """What units of one readout share, eq. (38), is a fifth of the test error here."""
     p = Problem(300, 20, 200)
     eta = np.sqrt(p.n)
     found, ran = theory.losses(p, eta), simulate.losses(p, eta, trials=400, seed=40, jobs=1).mean

@@ -72,7 +72,7 @@ def test_what_a_first_batch_has_at_finite_d(output):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "teacher", "noise"), [(400, 100, (0.0, 1.0, 0.6), 0.3), (300, 60, (0.0, 1.0), 3.0)])
 def test_two_batches_vary_as_drawn_ones_do(n, d, teacher, noise):
-    """‖β‖², and the mean label with it: its slope on ‖β‖² and what is left of its variance, eq. (41)."""
+    """‖β‖², and the mean label with it: its slope on ‖β‖² and what is left of its variance, eq. (43)."""
     p = Problem(n, d, 100, 0.05, teacher=teacher, noise=noise)
     law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
     for seed in range(1500):

@@ -10,7 +10,7 @@ HELD_BY = {
     "(3)": ("quadrature.harmonics_of_random_directions_are_kernels_of_the_stated_dimension",),
     "(5)": ("first_batch.first_batch_carries_the_law_of_residuals",),
     "(6), (7), (9)": ("first_batch.moments_of_the_first_batch_against_drawn_ones",),
-    "(8), (41)": (
+    "(8), (43)": (
         "first_batch.what_a_first_batch_has_at_finite_d",
         "first_batch.two_batches_vary_as_drawn_ones_do",
     ),
@@ -31,14 +31,14 @@ HELD_BY = {
     "(19)–(23), (25)–(27)": ("equations.map_against_an_explicit_first_batch",),
     "(24), (28), (29), (32)": ("equations.directions_against_an_explicit_first_batch",),
     "(30)": ("equations.degree_0_moves_with_the_spike_by_degree_1",),
-    "(31), (34)–(36), (43), (44)": ("equations.loss_is_the_solution_of_the_whole_linear_problem",),
+    "(31), (34)–(38)": ("equations.loss_is_the_solution_of_the_whole_linear_problem",),
     "(33)": ("equations.the_part_of_other_directions_in_the_linear_part_counts_once",),
-    "(37)": ("equations.a_sample_left_out_has_its_residual_over_one_less_its_leverage",),
-    "(38)": ("equations.test_error_is_the_derivative_of_the_training_loss",),
-    "(39)": ("equations.equal_leverages_make_generalised_cross_validation",),
-    "(40)": ("every_step.learned_coefficients_against_simulation",),
-    "(42)": ("symmetries.property_holds_on_random_problems",),
-    "(43)": (
+    "(39)": ("equations.a_sample_left_out_has_its_residual_over_one_less_its_leverage",),
+    "(40)": ("equations.test_error_is_the_derivative_of_the_training_loss",),
+    "(41)": ("equations.equal_leverages_make_generalised_cross_validation",),
+    "(42)": ("every_step.learned_coefficients_against_simulation",),
+    "(44)": ("symmetries.property_holds_on_random_problems",),
+    "(38)": (
         "units.units_of_one_readout_share_a_quadratic_form",
         "units.rows_stretch_by_the_mean_label_of_their_first_batch",
     ),

@@ -61,7 +61,7 @@ def lengths(d):
 
 
 def invariant(p):
-    """L_tr and L_te without a step from nodes in ‖x‖ alone: degrees 0 to 3 on the sphere, one q, eq. (42).
+    """L_tr and L_te without a step from nodes in ‖x‖ alone: degrees 0 to 3 on the sphere, one q, eq. (44).
 
     The special case of Defilippis, Loureiro and Misiakiewicz (arXiv 2405.15699) with resolved degrees.
     """
@@ -91,7 +91,7 @@ def invariant(p):
         state = (state + equations(state, one)[0]) / 2
     state = root(lambda x: equations(x, one)[0] - x, state, tol=1e-13).x
     assert np.max(np.abs(equations(state, one)[0] - state)) < 1e-9, p
-    weight = 1 + step * (1 + np.exp(state[:-1])) ** 2  # L_te is the derivative of L_tr in this direction, eq. (38)
+    weight = 1 + step * (1 + np.exp(state[:-1])) ** 2  # L_te is the derivative of L_tr in this direction, eq. (40)
     jacobian = np.array([equations(state + step * e, one)[0].imag for e in np.eye(state.size)]).T / step.imag
     forcing = equations(state, weight)[0].imag / step.imag
     response = np.linalg.solve(np.eye(state.size) - jacobian, forcing)
@@ -111,7 +111,7 @@ def direction_of_the_first_batch(p, rng):
 
 
 def invariant_formula(p, rng):
-    """Without a step on the sphere, the losses are those of eq. (42).
+    """Without a step on the sphere, the losses are those of eq. (44).
 
     Both resolve the same degrees. What may be left is the error of the theory's quadrature of lengths: of order 1/d²
     for the two nodes that it has from a hundred inputs on, and less for the three below.

@@ -209,7 +209,7 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
 
 
 def test_units_of_one_readout_share_a_quadratic_form():
-    """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn batches, eq. (43)."""
+    """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn batches, eq. (38)."""
     p = Problem(300, 30, 200, 0.05, "softplus", (0.0, 1.0), 0.5, readout=[1.4, -0.2])
     rng, eta, k, found = np.random.default_rng(2), 25.0, p.d - 1, []
     for _ in range(24):
@@ -235,7 +235,7 @@ def test_units_of_one_readout_share_a_quadratic_form():
 
 @pytest.mark.parametrize("activation", ["shifted_relu", "softplus"])
 def test_rows_stretch_by_the_mean_label_of_their_first_batch(activation):
-    """Slope of units' mean m_0, at one readout, on the mean label, eq. (43)."""
+    """Slope of units' mean m_0, at one readout, on the mean label, eq. (38)."""
     p = Problem(400, 60, 200, 0.05, activation, (0.0, 1.0), 0.5, readout=[1.0])
     rng, eta, found = np.random.default_rng(4), 20.0, []
     for _ in range(30):

@@ -227,8 +227,8 @@ def whitened(X, reference, *, keep=None):
 
 def _kurtosis(x):
     """Excess kurtosis along the first axis."""
-    x = x - x.mean(0)
-    return np.mean(x**4, axis=0) / np.mean(x**2, axis=0) ** 2 - 3
+    squares = (x - x.mean(0)) ** 2
+    return np.mean(squares**2, axis=0) / np.mean(squares, axis=0) ** 2 - 3
 
 
 def _labels(y, m):

@@ -1,4 +1,4 @@
-"""The ridge problem on the equivalent features: the fixed-point map, eq. (19) to (21) and (26), and the loss, eq. (36).
+"""The ridge problem on the equivalent features: the fixed-point map, eq. (19) to (21) and (26), and the loss, eq. (37).
 
 In degree 1 the covariance of rows and the directions that the first batch depends on are kept, M and C eliminated by a
 linear pencil, eq. (22) to (33); degrees 2 and 3 are isotropic. Complex states give derivatives.
@@ -154,16 +154,16 @@ def bias_factors(f: Features, now: Solution, g, factors=1.0):
 
 
 def training_loss(f: Features, state, omega):
-    """L_tr, eq. (36), when the samples at μ carry weight omega (Z,) or 1.0."""
+    """L_tr, eq. (37), when the samples at μ carry weight omega (Z,) or 1.0."""
     now = f.solution(state)
     at = pencil(f, now, omega)
     forms, label, (T_2, T_3) = directions(f, at), f.label * np.sqrt(at.g), bias_factors(f, now, at.g)
-    T_zeta, _ = bias_factors(f, now, at.g, f.units.plane[1, 1] ** 2)  # along (ζᵀx)² - 1, eq. (44)
+    T_zeta, _ = bias_factors(f, now, at.g, f.units.plane[1, 1] ** 2)  # along (ζᵀx)² - 1, eq. (35)
     linear = label[1] / f.batch.away  # the label along e_0
     loss = at.g @ f.unseen + linear @ forms.R[0][0] @ linear
     loss = loss + label[2] @ T_zeta @ label[2] + label[3] @ T_3 @ label[3]
     A, B, stretch, C, b_0, b_1 = blocks(f, now, at, forms, T_2, T_zeta)
-    # the units eliminated, then the constant, for first batches of two mean labels, eq. (43)
+    # the units eliminated, then the constant, for first batches of two mean labels, eq. (38)
     even, one = np.vstack([B, stretch]), np.eye(len(A))
     from_units = np.linalg.solve(C, np.column_stack([even.T, b_1]))
     left, loss = even @ from_units, loss - b_1 @ from_units[:, -1]
@@ -175,7 +175,7 @@ def training_loss(f: Features, state, omega):
 
 
 class Blocks(NamedTuple):
-    """The linear problem of degree 0 and of degree 1 along β̂, eq. (35).
+    """The linear problem of degree 0 and of degree 1 along β̂, eq. (36).
 
     A : (Z, Z), β̂'s direction beside the constant.  B : (Z, U), the units' even parts there; stretch : its derivative
     in the first batch's mean label.  C : (U, U), what units share elsewhere.  b_0, b_1 : (Z,), (U,), the label in both.
@@ -197,7 +197,7 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * units.plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
-    # eq. (44): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
+    # eq. (35): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
     m_2 = m[2].T * strength
     Q = m_2 * ((units.plane[1, 1] - 1) / d)
     P = [m_2 * z * (sqrt(2) / d / f.batch.away * units.plane[0, 1])]
@@ -206,7 +206,7 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
     B = m[0].T * strength - zE @ np.hstack(forms.V) @ np.vstack(P)
     C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
-    # eq. (43): what units share as their rows follow M and C
+    # eq. (38): what units share as their rows follow M and C
     C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
     outside = m_2 * z * (sqrt(2) / d * f.batch.outside * units.mix[1])
     C = C + outside.T @ forms.generic @ outside

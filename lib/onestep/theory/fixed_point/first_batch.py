@@ -133,7 +133,7 @@ def first_batch(p: Problem, phi, order):
 def spread(batch, d):
     """Two first batches of d inputs whose D varies as that of drawn ones does, and `mean`, `rest`, `level` with it.
 
-    Eq. (41), from the covariance over samples of y x_a, y²/E y² and y.
+    Eq. (43), from the covariance over samples of y x_a, y²/E y² and y.
     """
     y, (_, _, m2, m3, m4) = batch.y, batch.moments
     mixed = batch.along @ np.transpose([y**3 / m2, y**2])

@@ -142,7 +142,7 @@ class Family:
 
 
 def losses_at(features, state):
-    """L_tr, eq. (36), and L_te, eq. (38): the derivative of L_tr in the direction (1 + κ)² of sample weights; (2,)."""
+    """L_tr, eq. (37), and L_te, eq. (40): the derivative of L_tr in the direction (1 + κ)² of sample weights; (2,)."""
     # x = U(x, ω) gives (1 - ∂U/∂x) ẋ = (∂U/∂ω) ω̇; both products are taken by complex steps
     omega = 1 + 1j * IMAGINARY * (1 + features.solution(state).kappa) ** 2
 
@@ -159,11 +159,11 @@ def losses_at(features, state):
 
 
 def learned_at(features, state, degree):
-    """b_degree of the fit on the equivalent features, eq. (40)."""
+    """b_degree of the fit on the equivalent features, eq. (42)."""
     p, batch = features.p, features.batch
     function = Polynomial(np.eye(degree + 1)[degree])
     hermite, _ = quadrature.expand(function, batch.cosine[0] * features.z, batch.away * features.chi, p.d - 1)
-    half_delta = 0.5j * IMAGINARY  # so that the derivative in δ comes with the factor 1/2 of eq. (40)
+    half_delta = 0.5j * IMAGINARY  # so that the derivative in δ comes with the factor 1/2 of eq. (42)
     moved = replace(features, label=features.label + half_delta * (1 + features.solution(state).kappa) * hermite)
     half_slope = equations.training_loss(moved, state, 1.0).imag / IMAGINARY
     return (np.sum(features.label * hermite, axis=0) @ features.pz - half_slope) / factorial(degree)

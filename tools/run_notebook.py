@@ -27,10 +27,11 @@ class UserError(Exception):
 
 
 def plan(label, name, *settings):
-    """The run of a notebook: its label, name, values (other than its own), in_force (all), cells (of code) and key.
+    """The run of a notebook: label, name, values (other than its own), in_force (all), cells (of code), made and key.
 
     label : "default" for the committed set; quick, large, seeds/101 and custom for results in build/<label>.
-    settings : name=value in the notation of TOML, for custom.   key : digest of all that decides the results.
+    settings : name=value in the notation of TOML, for custom.   made : digest of code and values, which an executed
+        notebook keeps.   key : digest of all that decides the results.
     """
     path, own = ROOT / f"notebooks/{name}.ipynb", {}
     try:
@@ -46,8 +47,9 @@ def plan(label, name, *settings):
     values |= {"seed": int(label.partition("/")[2])} if label.startswith("seeds/") else {}
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own)}")
-    key = digest(json.dumps([code, values]).encode(), library().encode())
-    return SimpleNamespace(label=label, name=name, values=values, in_force=own | values, cells=len(code), key=key)
+    made = digest(json.dumps([code, values]).encode())
+    facts = {"values": values, "in_force": own | values, "cells": len(code), "made": made}
+    return SimpleNamespace(label=label, name=name, key=digest(made.encode(), library().encode()), **facts)
 
 
 @cache
@@ -150,15 +152,15 @@ def execute(path, task, staging):
             raise UserError(f"{where}, raised {error.ename}: {error.evalue}") from error
         except (DeadKernelError, RuntimeError) as error:
             raise UserError(f"its kernel was ended from outside, perhaps as the memory ran out: {error}") from error
-    return scrubbed(book)
+    return scrubbed(book, task.made)
 
 
-def scrubbed(book):
+def scrubbed(book, made):
     """An executed notebook without timings, versions, paths and chance ids."""
     import nbformat
 
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    book.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    book.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "made": made}
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
         cell.metadata = {"tags": tags} if tags else {}
@@ -181,9 +183,10 @@ def install(task, book, staging):
     found = []
     if task.label == "default":
         code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-        old = {cell["id"]: cell for cell in json.loads(target.read_text(encoding="utf-8"))["cells"]}
+        there = json.loads(target.read_text(encoding="utf-8"))
+        old = {cell["id"]: cell for cell in there["cells"]}
         found = differences(code, old, fresh, committed)
-        if not found and all(cell["source"] == old[cell["id"]]["source"] for cell in code):
+        if not found and there["metadata"].get("made") == task.made:
             fresh = committed
             for cell in code:
                 cell["outputs"] = old[cell["id"]]["outputs"]

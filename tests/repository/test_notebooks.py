@@ -42,8 +42,9 @@ def check(path, root=ROOT):
     counts = [cell["execution_count"] for cell in code if source(cell).strip()]
     assert counts == list(range(1, len(counts) + 1)), "run it with `make figures`, and commit what that writes"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    own = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    assert notebook["metadata"] == own, "its metadata are an editor's: run it with `make figures`"
+    made = notebook["metadata"].pop("made", None)
+    assert notebook["metadata"] == {"kernelspec": kernel, "language_info": {"name": "python"}}, "an editor's metadata"
+    assert made == plan("default", path.stem).made, "its code is not what made its results: run it with `make figures`"
     assert len({cell["id"] for cell in cells}) == len(cells) <= 35, "two cells have one id, or there are more than 35"
     for cell in cells:
         assert not re.fullmatch(r"[0-9a-f]{8}|[0-9a-f-]{32,36}", cell["id"]), f"{cell['id']} looks like a chance id"

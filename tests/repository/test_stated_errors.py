@@ -1,11 +1,12 @@
 """The error that `theory.losses` states is that of the committed table, and holds on problems that were not fitted."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
-from onestep import theory
+from onestep import Problem, theory
 
 FOLDER = Path(__file__).resolve().parents[2] / "calibration"
 SPEC = importlib.util.spec_from_file_location("stated_errors", FOLDER / "stated_errors.py")
@@ -41,6 +42,17 @@ def test_stated_errors_are_small():
 def test_the_page_has_the_shares():
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert all(line in page for line in stated_errors.shares(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("setting", "fields"), [(1, {"noise": 1.0}), (2, {"teacher": (0.0, 1.0, 2**-0.5)})], ids=["linear", "curved"]
+)
+def test_means_over_other_roots_lie_within_two_stated_errors(setting, fields):
+    rows = json.loads((FOLDER.parent / "figures/seeds.json").read_text(encoding="utf-8"))["20_every_step_size"]
+    (row,) = [row for row in rows["headlines"] if row["quantity"].startswith(f"setting {setting}: test error")]
+    off, se = map(float, row["off"].split(" ± "))  # per cent, notebook 20, η = √n
+    stated = 100 * theory.losses(Problem(380, 114, 190, **fields), [380**0.5]).rel_std.test[0]
+    assert abs(off) <= 2 * (stated**2 + se**2) ** 0.5
 
 
 @pytest.mark.parametrize("number", [5, 53, 102, 181, 224])

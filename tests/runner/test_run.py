@@ -37,7 +37,7 @@ def test_a_run_writes_notebook_figures_ledger_and_tables(finished):
     book = nbformat.read(project / "notebooks/07_sample.ipynb", as_version=4)
     assert [cell.id for cell in book.cells] == ["title", "parameters", "body", "figure", "extra", "end"]
     assert book.cells[2].outputs[0].text == "mean 9.5\n"
-    assert set(book.metadata) == {"kernelspec", "language_info"}
+    assert set(book.metadata) == {"kernelspec", "language_info", "made"}
     assert all(set(cell.metadata) <= {"tags"} for cell in book.cells)
 
 
@@ -60,6 +60,17 @@ def test_last_digits_of_another_processor_leave_the_committed_bytes(project):
     before = project.snapshot()
     assert project.run()[1].endswith("reproduces the committed figures: all 1 that ran\n")
     assert project.snapshot() == before
+
+
+def test_a_picture_is_written_anew_where_the_code_changed_though_no_result_did(project):
+    edit(project / "notebooks/07_sample.ipynb", "plt.subplots()", "plt.subplots(subplot_kw={'title': 'other'})")
+    before = project.snapshot()
+    assert project.run()[1].endswith("reproduces the committed figures: all 1 that ran\n")
+    after = project.snapshot()
+    assert {name for name in before if before[name] != after[name]} == {
+        "figures/07_line.png",
+        "notebooks/07_sample.ipynb",
+    }
 
 
 def test_other_results_are_named_and_written(project):

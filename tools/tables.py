@@ -95,9 +95,8 @@ def standing(books):
     path, far, significant = ROOT / "notebooks/reasons.toml", [], []
     reasons = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name, record in records.read("seeds").items():
-        for row in (
-            row for row in record["headlines"] if (name, row["quantity"]) in rows
-        ):  # those that are still there
+        still = [row for row in record["headlines"] if (name, row["quantity"]) in rows]
+        for row in still:
             off, se = map(float, row["off"].split(" ± "))
             far.append(abs(off))
             why = [reason for words, reason in reasons.get(name, {}).items() if words in row["quantity"]]

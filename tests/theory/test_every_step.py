@@ -334,6 +334,10 @@ def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.fixed_point.solver, "_ITERATIONS", 2)
     with pytest.raises(ArithmeticError, match="did not converge"):
         theory.fixed_point.family(P1).evaluate(0.0)
+    monkeypatch.undo()
+    monkeypatch.setattr(theory.every_step, "_over_batches", lambda *_: -9.0)  # as rounding does at n = 1e24
+    with pytest.raises(ArithmeticError, match="rounding"):
+        theory.losses(P1, 0.0)
 
 
 def test_no_step_at_a_small_ridge_converges_where_a_cold_start_does_not():

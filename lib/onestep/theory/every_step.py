@@ -90,7 +90,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
 
     Returns
     -------
-    `Losses`. ArithmeticError if the fixed point or the quadrature does not converge.
+    `Losses`. ArithmeticError if the fixed point or the quadrature does not converge, or rounding spoils it (huge n).
     """
     as_problem(p)
     if method is None:
@@ -182,6 +182,8 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     family, solved = _downwards(p, flat, step_noise)
     mean_batch = np.transpose([each.losses for each in solved])
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
+    if not np.all(losses > 0):
+        raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
     error = np.hypot(ERROR / p.n * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))), QUADRATURE)
     rows = [*losses, [each.residual for each in solved], error * (np.nan if uncalibrated(p) else 1.0)]
     train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)

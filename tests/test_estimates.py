@@ -45,6 +45,9 @@ def test_an_estimate_keeps_the_chi2_of_its_fit():
 
 
 def test_arithmetic_is_that_of_independent_estimates():
+    pair = Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.2]))
+    for sum_ in (np.ones(2) + pair, pair + np.ones(2)):
+        np.testing.assert_array_equal(sum_.value, [2.0, 3.0])
     one, two = Estimate(3.0, 0.3, 10.0), Estimate(1.0, 0.4, 20.0)
     found = 2 * one - two / 2 + 1
     assert found.value == pytest.approx(6.5)
@@ -101,6 +104,10 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.crossing([1, 2], [0.6, 0.9], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([1, 2], [0.1, 0.2], 0.5), "level = 0.5"),
         (lambda: estimates.crossing([2, 1], [0.1, 0.9], 0.5), "increasing"),
+        (lambda: estimates.crossing([1, 2], [0.1, 0.4, 0.9], 0.5), "must be 2 finite numbers"),
+        (lambda: estimates.crossing([1, 2], [0.1, np.nan], 0.5), "must be 2 finite numbers"),
+        (lambda: estimates.limit([1, 2], [1.0, 2.0]), "must be Estimates"),
+        (lambda: estimates.limit([2, 1], [Estimate(1.0, 0.1)] * 2), "sizes = "),
         (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], degree=2), "no minimum"),
         (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], degree=2), "no minimum"),
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
@@ -108,7 +115,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.mean([1.0, np.inf]), "at least two finite numbers"),
         (lambda: estimates.controlled(np.ones(3), np.ones((3, 2))), "k < 2"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1)]), "2 estimates"),
-        (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "must be > 0"),
+        (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "standard errors > 0"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -39,7 +39,7 @@ def test_parseval(name):
 @pytest.mark.parametrize("name", sorted(hermite.NAMED))
 def test_moments_at_a_shift_and_scale(name):
     f = hermite.NAMED[name]
-    for mu, s in [(0.0, 1.0), (0.7, 0.3), (-1.5, 2.0), (3.0, 1.2)]:
+    for mu, s in [(0.0, 1.0), (0.7, 0.3), (-1.5, 2.0), (3.0, 1.2), (0.4, 9.0)]:
 
         def shifted(g, mu=mu, s=s):
             return f(mu + s * g)
@@ -85,6 +85,8 @@ def test_polynomials_are_exact():
         (lambda: hermite.Function(np.abs, kinks="0"), "kinks = '0': must be a list"),
         (lambda: hermite.Function(3), "f = 3"),
         (lambda: hermite.Function(np.tanh, derivative=1), "derivative = 1"),
+        (lambda: hermite.Function(np.sin, derivative=math.cos), "derivative = .*one numpy array"),
+        (lambda: hermite.Function(np.asarray, derivative=lambda z: 1.0), "derivative = .*same shape"),
         (lambda: hermite.Function(np.tanh, kinks=(np.inf,)), "kinks"),
         (lambda: hermite.Function(lambda z: 1.0), "same shape"),
         (lambda: hermite.NAMED["tanh"].coefficients(-1), "order = -1"),

@@ -25,7 +25,7 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
     assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
     assert main([*SMALL, "--activation", "own_functions:growth"]) == 2
-    assert "subtract the constant 1.6487" in capsys.readouterr().err
+    assert "subtract 1.6487" in capsys.readouterr().err
     assert main([*SMALL, "--activation", "own_functions:raised", "--centre", "--trials", "0"]) == 0
     assert "activation raised, teacher 1 H1" in capsys.readouterr().out
     (tmp_path / "broken.py").write_text("f = 1 / 0")
@@ -56,13 +56,21 @@ def test_bad_input_is_an_error_of_one_line(capsys, words, message):
     assert err.count("\n") == 1
 
 
+def test_a_damaged_file_is_an_error_of_one_line(capsys, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.eye(50))
+    whole = (tmp_path / "rows.npz").read_bytes()
+    (tmp_path / "rows.npz").write_bytes(whole[: len(whole) // 2])
+    assert main(["--data", str(tmp_path / "rows.npz")]) == 2
+    assert "must be an .npz file with X (and y)" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_sizes_beyond_64_bits_are_predicted(capsys):
     assert main(["--n", "1e20", "--d", "3e19", "--hidden", "5e19", "--eta", "1e5", "--trials", "0"]) == 0
     assert "n = 100000000000000000000, d = 30000000000000000000" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["--n", "1.5"])
-    assert "'1.5' is no whole number, such as 1000 or 1e26" in capsys.readouterr().err
+    assert "'1.5' is no whole number up to 1e30, such as 1000 or 1e26" in capsys.readouterr().err
 
 
 def test_own_data_from_a_file(capsys, tmp_path):

@@ -101,11 +101,28 @@ def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"study.txt", "study.npz"}
 
 
+@pytest.mark.slow
+def test_an_activation_without_exact_averages_is_tested_on_fresh_samples():
+    p, said = Problem(1000, 30, 50, activation="tanh"), []
+    found = study(p, [31.6], trials=4, tell=said.append)
+    assert "test errors on 10000 fresh samples" in said[1]
+    np.testing.assert_allclose(found.simulated.test.value, found.predicted.test, rtol=0.3)
+
+
+def test_the_figure_of_a_problem_whose_best_step_is_none():
+    p = Problem(100, 20, 10, teacher=(0.0, 0.1), noise=3.0)
+    found = study(p, [0.0, 4.0], trials=0)
+    assert found.best_step.eta == 0
+    assert [text.get_text() for text in found.figure().axes[0].get_xticklabels()] == ["no step", "0.3"]
+
+
 @pytest.mark.parametrize(
     ("p", "options", "message"),
     [
         (P, {"test_size": 10}, "test_size = 10: belongs to own data"),
         (P, {"trials": 0, "data": simulate.data.Rows(ROWS)}, "trials = 0"),
+        (P, {"test_size": 0, "data": simulate.data.Rows(ROWS)}, "test_size = 0"),
+        (P, {"data": ROWS}, "data: must be simulate.data.Rows"),
         (P, {"data": simulate.data.Rows(ROWS[:240])}, "none is left to test on; take n <= 119"),
         (3, {}, "p = 3: must be a Problem"),
         (P.replace(readout=[1.0]), {}, r"readout = \(1.0,\)"),

@@ -31,6 +31,8 @@ def main():
     parser.add_argument("--seeds", nargs="+", type=int, default=[], metavar="ROOT", help="run under each root")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="notebooks at a time (default: one a core)")
     options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error("--jobs takes a whole number >= 1")
     if (options.preset != "default") + bool(options.set) + bool(options.seeds) > 1:
         parser.error("--preset, --set and --seeds go one at a time")
     try:

@@ -92,9 +92,9 @@ def parser():
 def _whole(text):
     """A whole number, also one written as 1e26."""
     with suppress(ArithmeticError):
-        if (number := Decimal(text)) == number.to_integral_value():
+        if abs(number := Decimal(text)) <= 10**30 and number == number.to_integral_value():
             return int(number)
-    raise argparse.ArgumentTypeError(f"{text!r} is no whole number, such as 1000 or 1e26")
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number up to 1e30, such as 1000 or 1e26")
 
 
 def _function(option, words, centre=False):

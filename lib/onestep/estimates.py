@@ -33,6 +33,8 @@ class Estimate:
     chi2: np.ndarray | float = 0.0
     spare: np.ndarray | int = 0
 
+    __array_ufunc__ = None  # array + Estimate is an Estimate
+
     def __str__(self):
         value, se = np.broadcast_arrays(self.value, self.se)
         pairs = [f"{v:.4g} ± {e:.2g}" if e > 0 else f"{v:.4g}" for v, e in zip(value.flat, se.flat, strict=True)]
@@ -119,11 +121,11 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
     the standard error (Birge's ratio).
     """
-    sizes = _grid(sizes)
+    sizes = _grid(sizes, "sizes")
     if len(parts) != len(sizes) or len(sizes) <= len(powers):
         raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
-    if not np.all([np.min(part.se) > 0 for part in parts]):
-        raise ValueError("parts: every standard error must be > 0")
+    if not all(isinstance(part, Estimate) and np.min(part.se) > 0 for part in parts):
+        raise ValueError("parts: must be Estimates with standard errors > 0")
     values, errors, dofs = (
         np.array([np.broadcast_to(getattr(part, field), np.shape(parts[0].value)) for part in parts], float)
         for field in ("value", "se", "dof")
@@ -148,9 +150,12 @@ def _weighted(design, value, error, dof):
 def crossing(x, y, level):
     """Where a curve y (k,) first rises through `level`, interpolated linearly in log x."""
     x, y = _grid(x), np.asarray(y, float)
-    k = int(np.argmax(y >= level))
-    if k == 0:
+    if y.shape != x.shape or not np.isfinite(y).all():
+        raise ValueError(f"y {y.shape}: must be {len(x)} finite numbers, one at each x")
+    rises = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
+    if not rises.size:
         raise ValueError(f"level = {level!r}: the curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
+    k = rises[0] + 1
     return float(x[k - 1] * (x[k] / x[k - 1]) ** ((level - y[k - 1]) / (y[k] - y[k - 1])))
 
 
@@ -224,8 +229,8 @@ def end_ratio(x, samples) -> Estimate:
     return replace(fit, value=ratio, se=span * ratio * fit.se)
 
 
-def _grid(x):
+def _grid(x, name="x"):
     x = np.asarray(x, float)
     if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):
-        raise ValueError(f"x = {x}: must be at least two positive numbers in increasing order")
+        raise ValueError(f"{name} = {x}: must be at least two positive numbers in increasing order")
     return x

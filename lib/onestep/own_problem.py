@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+import zipfile
+import zlib
 from dataclasses import dataclass
 from math import log, sqrt
 from pathlib import Path
@@ -22,6 +24,7 @@ from .problem import Problem, as_problem
 _RESOLUTION = 1e-4  # relative; quadrature resolves the losses to no less
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5)  # exponents of the steps looked at where no others are asked for
 _POINTS = 25  # of the predicted curves
+_FRESH = 10_000  # samples to test on where the average over all inputs has no exact form
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +69,7 @@ class Study:
         p = self.p
         student, teacher = (function.name or "your own" for function in (p.student, p.target))
         if self.labels:
-            rows = f"n = {p.n} rows for the step and {p.n} for the fit"
+            rows = f"{p.first_samples} rows for the step and {p.n} for the fit"
             return [
                 f"own inputs, {self.labels}; activation {student}",
                 f"{rows}, d = {p.d}, N = {p.N}, ridge {p.ridge:g}",
@@ -108,12 +111,14 @@ class Study:
             f"best ridge at that step: {report.digits(ridge.ridge, 3)}, "
             f"predicted test error {report.digits(ridge.test)}" + beyond * ridge.at_bound,
         ]
-        worst = [float(np.max(getattr(self.predicted.rel_std, what))) for what in ("train", "test")]
-        train, test = (f"below {100 * _RESOLUTION:g} %" if x < _RESOLUTION else f"{100 * x:.2g} %" for x in worst)
-        known = (
-            f"training loss {train}, test error {test}" if np.all(np.isfinite(worst)) else "not known for this problem"
-        )
-        said.append(f"error to expect of the predictions: {known}")
+        stated, known = self.predicted.rel_std, np.isfinite(self.predicted.rel_std.test)
+        text = "not known for this problem"
+        if known.any():
+            worst = [float(np.max(error[known])) for error in (stated.train, stated.test)]
+            train, test = (f"below {100 * _RESOLUTION:g} %" if x < _RESOLUTION else f"{100 * x:.2g} %" for x in worst)
+            text = f"training loss {train}, test error {test}"
+            text += "" if known.all() else f" up to η = {report.digits(self.eta[known][-1], 3)}, not known beyond"
+        said.append(f"error to expect of the predictions: {text}")
         if outside := theory.every_step.uncalibrated(self.p):
             said.append(f"these errors were not calibrated for {'; '.join(outside)}")
         return said
@@ -145,7 +150,8 @@ class Study:
             ax.axvline(places[best][0], color=report.COLORS[4], lw=1.0, label="best step")
         if self.simulated:
             report.points(ax, places, getattr(self.simulated, what), label="simulated")
-        ax.set_xticks(places[~best], ["no step", *(f"{tick:.2g}" for tick in places[~best][1:])])
+        named = places[~best | (self.eta == 0)]
+        ax.set_xticks(named, ["no step", *(f"{tick:.2g}" for tick in named[1:])])
 
     def save(self, folder):
         """Write study.txt, study.png (without own inputs) and study.npz, the numbers, into a folder, all or none.
@@ -224,9 +230,9 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
 def read_rows(path, how=None):
     """`simulate.data.Rows` from an .npz file with X (rows, d) and, optionally, y; X `prepared` unless how is None."""
     try:
-        with np.load(path) as arrays:
+        with open(path, "rb") as file, np.load(file) as arrays:
             X, y = arrays["X"], arrays["y"] if "y" in arrays else None
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         made = f"np.savez('{Path(path).stem}.npz', X=X, y=y)"
         raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it: {error}") from error
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
@@ -235,20 +241,28 @@ def read_rows(path, how=None):
 def _on_data(p, eta, options, tell, data, test_size):
     if not options["trials"]:
         raise ValueError("trials = 0: own data are simulated; take at least 2")
+    own = simulate.data.labelled(data)
     left = len(data.X) - p.first_samples - p.n if isinstance(data, simulate.data.Rows) else 1000
     if test_size is None and left < 1:
         taken = f"step and fit take {p.first_samples + p.n} of {len(data.X)} rows"
-        raise ValueError(f"n = {p.n}: {taken}; none is left to test on; take n <= {(len(data.X) - 1) // 2}")
-    tell(f"simulating {options['trials']} splits")
-    found = simulate.losses(p, eta, test_size=test_size or min(left, 1000), data=data, **options)
-    own = simulate.data.labelled(data)
+        most = (len(data.X) - 1) // 2 if p.step_samples is None else len(data.X) - 1 - p.step_samples
+        raise ValueError(f"n = {p.n}: {taken}; none is left to test on; take n <= {most}")
     labels = "own labels" if own else f"teacher {p.target.name or 'your own'}"
-    return Study(p, eta, options["trials"], found.mean, None if own else theory.losses(p, eta), labels)
+    predicted = None if own else theory.losses(p, eta)
+    tell(f"simulating {options['trials']} splits")
+    options["test_size"] = min(left, 1000) if test_size is None else test_size
+    found = simulate.losses(p, eta, data=data, **options)
+    return Study(p, eta, options["trials"], found.mean, predicted, labels)
 
 
 def _simulated(p, eta, options, tell):
     started, rounds = time.perf_counter(), options["trials"] / min(options["jobs"], options["trials"])
-    simulate.losses(p, eta, **options | {"trials": 1, "jobs": 1})
+    try:
+        simulate.losses(p, eta, **options | {"trials": 1, "jobs": 1})
+    except simulate.averages.Unresolved:
+        tell(f"test errors on {_FRESH} fresh samples, as the activation's expansion is too long for exact averages")
+        options = options | {"test_size": _FRESH}
+        simulate.losses(p, eta, **options | {"trials": 1, "jobs": 1})
     seconds = max((time.perf_counter() - started) * rounds, 1.0)
     tell(f"simulating {options['trials']} replicates, about {report.digits(seconds, 1)} s")
     return simulate.losses(p, eta, **options).mean

@@ -24,7 +24,7 @@ class Problem:
 
     Parameters
     ----------
-    n, d, N : samples per stage, inputs, hidden units; whole numbers >= 1 (in theory as large as you like).
+    n, d, N : samples per stage, inputs, hidden units; whole numbers >= 1, in theory up to 1e300 or what the call says.
     ridge : λ > 0 in min_a ‖ỹ - Fa‖²/n + λ‖a‖².
     activation : σ with c_0 = 0: a name in `hermite.NAMED`, Hermite coefficients, a callable or a `hermite.Function`.
     teacher : σ⋆ with c⋆0 = 0, specified likewise; y = σ⋆(β⋆ᵀx) + ε with ‖β⋆‖ = 1.
@@ -80,10 +80,10 @@ class Problem:
             if not isfinite(expansion.second_moment) or expansion.second_moment == 0:
                 raise ValueError(f"{field} = {spec!r}: its Gaussian second moment must be finite and positive")
             if abs(expansion.mean) > _ZERO_MEAN * sqrt(expansion.second_moment):
-                raise ValueError(
-                    f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; subtract the constant {expansion.mean!r}, "
-                    "or use hermite.centred (--centre on the command line)"
-                )
+                remedy = "let the first coefficient be 0"
+                if not isinstance(expansion, hermite.Polynomial):
+                    remedy = f"subtract {expansion.mean!r}, or use hermite.centred (--centre on the command line)"
+                raise ValueError(f"{field} = {spec!r}: needs Gaussian mean c_0 = 0; {remedy}")
 
     def __getstate__(self):
         """The fields alone, so that a Problem travels to other processes: what is cached may hold functions."""
@@ -189,10 +189,10 @@ def _readout(values):
 
 
 def _coefficients(field, spec):
-    try:
-        return tuple(np.asarray(spec, dtype=float).ravel().tolist())
-    except (TypeError, ValueError):
-        raise ValueError(f"{field} = {spec!r}: must be a list of Hermite coefficients, numbers") from None
+    values = floats(spec)
+    if values.ndim != 1 or np.any(np.isnan(values)):
+        raise ValueError(f"{field} = {spec!r}: must be a list of Hermite coefficients, numbers")
+    return tuple(values.tolist())
 
 
 def _ratio(n, part, whole):

@@ -140,6 +140,14 @@ def test_bad_claims_are_refused(verdicts, options, message):
         verdicts.agrees("gain", **({"claimed": 1.0, "measured": Estimate(1.0, 0.1)} | options))
 
 
+@pytest.mark.parametrize("successes", [[], [1], [np.nan, 1, 1], [0.3, 1], [[1, 0, 1]]])
+def test_bad_successes_are_refused(verdicts, successes):
+    with pytest.raises(ValueError, match="gain: successes must be True or False"):
+        verdicts.succeeds("gain", 0.5, successes)
+    with pytest.raises(ValueError, match="gain: rate = 2"):
+        verdicts.succeeds("gain", 2, [1, 1])
+
+
 def test_other_refusals(verdicts):
     with pytest.raises(ValueError, match="14_gains"):
         report.Verdicts("Gains", claim="", source="")

@@ -10,7 +10,7 @@ def matrix(n, N, seed=0):
     return key(seed, n, N).standard_normal((n, N))
 
 
-@pytest.mark.parametrize("shape", [(120, 50), (50, 120), (60, 60)])
+@pytest.mark.parametrize("shape", [(120, 50), (50, 120), (60, 60), (1, 5), (7, 1), (11, 30)])
 def test_norm_is_the_largest_singular_value(shape):
     A = matrix(*shape)
     assert simulate.svd.operator_norm(A) == pytest.approx(np.linalg.norm(A, 2), rel=1e-6)

@@ -95,8 +95,17 @@ def test_problems_outside_the_calibrated_range_are_reported():
         "n = 90, not 100 or more",
         "d = 7, not 15 or more",
         "n/d² = 1.84, not 0 to 1.5",
-        "noise = 2, not 0 to 1",
+        "noise/√(E σ⋆²) = 2, not 0 to 1.7",
     ]
+
+
+def test_the_stated_error_does_not_depend_on_the_units_of_the_labels():
+    p = Problem(300, 100, 150, 0.1, teacher=(0.0, 1.0, 0.3), noise=0.5)
+    eta = np.sqrt(p.n) * np.array([0.0, 0.5, 1.5, 1.8])
+    stated = theory.losses(p, eta).rel_std.test
+    assert np.isnan(stated).tolist() == [False, False, False, True]
+    tripled = theory.losses(p.replace(teacher=(0.0, 3.0, 0.9), noise=1.5), eta / 3).rel_std.test
+    np.testing.assert_allclose(tripled, stated, rtol=1e-6)
 
 
 @pytest.mark.parametrize("activation", [(0.0, 1.0, 0.3, 0.1), (0.0, 1.0, 0.0, 0.0, 0.1)])

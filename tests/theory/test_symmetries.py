@@ -63,7 +63,7 @@ def lengths(d):
 def invariant(p):
     """L_tr and L_te without a step from nodes in ‖x‖ alone: degrees 0 to 3 on the sphere, one q, eq. (44).
 
-    The special case of Defilippis, Loureiro and Misiakiewicz (arXiv 2405.15699) with resolved degrees.
+    With one κ for all inputs, the case of Defilippis, Loureiro and Misiakiewicz (arXiv 2405.15699).
     """
     t, w, P = harmonics(p.d)
     chi, pz = lengths(p.d)

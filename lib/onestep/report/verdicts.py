@@ -82,11 +82,13 @@ class Verdicts:
         and Pearson's upper bound must lie below `rate`.
         """
         rate = _finite(quantity, "rate", rate)
-        row, lower, upper = _binomial(rate, successes)
+        if not 0 < rate < 1:
+            raise ValueError(f"{quantity}: rate = {rate!r}: must lie between 0 and 1")
+        row, lower, upper = _binomial(quantity, rate, successes)
         reach = np.mean(successes) - lower
         self._add("bound", quantity, row | _marks(headline, front), lower >= rate, upper < rate, reach)
         for name, wrong in _pairs(quantity, control):
-            row, _, upper = _binomial(rate, wrong)
+            row, _, upper = _binomial(quantity, rate, wrong)
             row |= {"of": quantity, "name": name} | _marks()
             self._add("control", f"{quantity}: {name}", row, upper < rate, False, 0.0)
 
@@ -284,9 +286,11 @@ def _pairs(quantity, control):
     return pairs
 
 
-def _binomial(rate, successes):
+def _binomial(quantity, rate, successes):
     """A row's cells for a claim on a chance of success, with Clopper and Pearson's lower and upper bound."""
-    successes = np.asarray(successes, bool)
+    successes = np.asarray(successes)
+    if successes.ndim != 1 or len(successes) < 2 or not np.isin(successes, (0, 1)).all():
+        raise ValueError(f"{quantity}: successes must be True or False, two or more of them")
     count, trials = int(successes.sum()), successes.size
     lower = special.betaincinv(count, trials - count + 1, LEVEL) if count else 0.0
     upper = special.betainccinv(count + 1, trials - count, LEVEL) if count < trials else 1.0
@@ -297,7 +301,7 @@ def _binomial(rate, successes):
 def _allowed(found, reach, allowance):
     """A row's tolerance in words; a standard error that a bad fit has widened says so."""
     terms = [f"{reach / found.se:.1f} s.e."] if found.se else []
-    if found.chi2 > found.spare:
+    if found.se and found.chi2 > found.spare:
         terms[-1] += f" (widened, χ² {digits(found.chi2, 2)} on {found.spare})"
     terms += [digits(allowance, 2)] if allowance else []
     return " + ".join(terms) or "exact"

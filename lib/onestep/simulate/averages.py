@@ -21,6 +21,10 @@ _NODES = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
 _TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 2, 1)[:, None] / _GRID  # orthogonality
 
 
+class Unresolved(ValueError):
+    """The expansion of an activation is too long for exact averages."""
+
+
 def gram(student: Function, products):
     """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the products w_iᵀw_j (N, N): their upper triangle is read, all overwritten."""
     norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
@@ -32,6 +36,7 @@ def gram(student: Function, products):
         kernel, table = _tilted_sine, norms
     else:
         kernel, table = _series, _table(student, norms, _ORDER)
+    np.fill_diagonal(products, 0.0)  # its averages have one row each, and its cosine 1 must not decide the order
     for block in blocks(products.shape):
         rest = slice(block.start, None)  # K is symmetric: what lies before is known
         values = kernel(products[block, rest], table[block], table[rest], norms[block], norms[rest])
@@ -86,9 +91,7 @@ def _tilted_sine(products, r, s, *_):
 
 def _series(products, a, b, r, s):
     c = np.clip(products / (r[:, None] * s), -1.0, 1.0)
-    off = np.abs(c)
-    largest = off[off < 1 - 1e-9].max(initial=0.0)
-    bound = np.abs(a).max(0) * np.abs(b).max(0) * largest ** np.arange(a.shape[1])
+    bound = np.abs(a).max(0) * np.abs(b).max(0) * np.abs(c).max() ** np.arange(a.shape[1])
     used = _cut(bound, (b**2).sum(1).max())
     total = np.zeros_like(c)
     for k in range(used, -1, -1):
@@ -119,7 +122,7 @@ def _cut(bound, scale):
     rest = np.cumsum(bound[::-1])[::-1]
     used = _last_needed(bound, scale)
     if used >= len(bound) - 2 and rest[-2] > _TOLERATED * scale:  # every second one of an even or odd function vanishes
-        raise ValueError(
+        raise Unresolved(
             f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "
             f"{rest[-2] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
         )

@@ -80,9 +80,11 @@ class Sampler:
 
 
 def labelled(data) -> bool:
-    """Whether `Rows` or a `Sampler` bring labels of their own."""
+    """Whether `Rows` or a `Sampler` bring labels of their own; ValueError for anything else."""
     if isinstance(data, Rows):
         return data.y is not None
+    if not isinstance(data, Sampler):
+        raise ValueError(f"data: must be simulate.data.Rows(X, y) or simulate.data.Sampler, not {type(data).__name__}")
     return data.samples(np.random.default_rng(0), [4])[0][1] is not None
 
 
@@ -103,6 +105,8 @@ def prepared(X, how="centre"):
     if not X.shape[1]:
         raise ValueError("X: all rows are the same")
     if how == "whiten":
+        if len(X) <= X.shape[1]:
+            raise ValueError(f"X {X.shape}: must have more rows than columns to be whitened")
         values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
         varying = int(np.sum(values > 1e-12 * values[-1]))
         return whitened(X, X, keep=None if varying == X.shape[1] else varying)
@@ -185,10 +189,9 @@ def examine(data) -> bool:
 
     `Rows` are judged by all of them, a `Sampler` by a thousand rows, or 4d if that is more.
     """
+    labelled(data)
     if isinstance(data, Rows):
         X, y = data.X, data.y
-    elif not isinstance(data, Sampler):
-        raise ValueError(f"data: must be simulate.data.Rows(X, y) or simulate.data.Sampler, not {type(data).__name__}")
     else:
         ((X, y),) = data.samples(np.random.default_rng(0), [max(1000, 4 * data.d)])
     found = beyond(X, y)
@@ -240,11 +243,12 @@ def _labels(y, m):
 
 def _numbers(name, values, ndim):
     try:
-        array = np.asarray(values, float)
+        array = np.asarray(values)
+        array = array if np.iscomplexobj(array) else np.asarray(array, float)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}: must be numbers, not {type(values).__name__} of {np.asarray(values).dtype}"
-        ) from None
+        array = np.zeros(0, complex)
+    if np.iscomplexobj(array):
+        raise ValueError(f"{name}: must be an array of real numbers, not {type(values).__name__}")
     if array.ndim != ndim or array.size == 0:
         raise ValueError(
             f"{name} has shape {array.shape}: must have {ndim} dimension{'s' * (ndim > 1)} and not be empty"

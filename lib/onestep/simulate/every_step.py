@@ -73,7 +73,7 @@ def _losses(p, eta, *, test_size, redraws, data, degree, rng):
         a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
         out.append([train.mean(), *measure(step, a)])
     train, test, *more = np.reshape(np.transpose(out), (-1, *np.shape(eta)))
-    found = {"train": train, "test": test, "variates": variates(p, now, labels) if data is None else np.zeros(0)}
+    found = {"train": train, "test": test} | ({"variates": variates(p, now, labels)} if data is None else {})
     if degree is not None:
         found["learned"] = np.stack(more, axis=-1)
     return found | ({"accuracy": more[0]} if signs else {})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .. import checks
 from ..checks import choice, whole
 from ..problem import Problem, as_problem
 
-DIRECTIONS = ("residual", "labels")
 ROWS = ("real", "restored", "rank one")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
@@ -92,10 +91,9 @@ def residual(p: Problem, draw: Draw, *, pre=None):
     return draw.y - np.concatenate([p.student(pre[rows]) @ draw.a for rows in blocks(pre.shape)])
 
 
-def direction(p: Problem, draw: Draw, *, of="residual"):
-    """β = Xᵀr/n (d,) with r the residual in the gradient; of "labels", Xᵀy/n whatever the initial output."""
-    choice("of", of, DIRECTIONS)
-    return draw.X.T @ (residual(p, draw) if of == "residual" else draw.y) / len(draw.X)
+def direction(p: Problem, draw: Draw):
+    """β = Xᵀr/n (d,) with r the residual in the gradient."""
+    return draw.X.T @ residual(p, draw) / len(draw.X)
 
 
 def gradient(p: Problem, draw: Draw):
@@ -171,8 +169,10 @@ def gram_factor(F, shift):
     """Cholesky factor of FᵀF + shift·I, F (n, N), as `scipy.linalg.cho_solve` takes it."""
     S = F.T @ F
     S[np.diag_indices_from(S)] += shift
-    # S.T is S in LAPACK's order of entries, so that nothing is copied
-    return cho_factor(S.T, lower=True, overwrite_a=True, check_finite=False)
+    try:  # S.T is S in LAPACK's order of entries, so that nothing is copied
+        return cho_factor(S.T, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        raise ValueError(f"ridge = {shift / len(F):.3g}: must exceed the rounding of the features") from None
 
 
 def blocks(shape):

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import checks, estimates
 from ..checks import whole
+from ..problem import as_problem
 
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
 _calls = itertools.count()
@@ -49,17 +50,20 @@ class Result(SimpleNamespace):
     @property
     def drops(self):
         """By how much the losses of the first step exceed those of all others, replicate by replicate."""
-        drops = {
-            name: loss[:, :1] - loss[:, 1:] for name in ("train", "test") if (loss := vars(self)[name]) is not None
-        }
-        return Result(**drops, variates=self.variates)
+        if np.ndim(self.train) < 2:
+            raise ValueError("drops: need losses at two steps or more")
+        return Result(
+            train=self.train[:, :1] - self.train[:, 1:],
+            test=self.test[:, :1] - self.test[:, 1:],
+            variates=self.variates,
+        )
 
 
-def memory(p, *_, test_size=None, **__):
-    """GiB that one replicate of most measurements needs at its peak."""
-    n, d, N, test_size = float(p.n), float(p.d), float(p.N), test_size or 0
-    entries = (n + p.first_samples) * d + 2 * N * d + 3.5 * n * N + min(n, N) ** 2
-    return 8 * (entries + test_size * (3 * N + d) + (0 if test_size else 4 * N * N)) / 2**30
+def memory(p, *_, test_size=None, growing_rows=False, **__):
+    """GiB that one replicate of most measurements needs at its peak, in the gradient step or in the fit after it."""
+    n, d, N, m = float(as_problem(p).n), float(p.d), float(p.N), float(p.first_samples)
+    fit = 3.5 * n * N + min(n, N) ** 2 + (test_size * (3 * N + d) if test_size else 4 * N * N)
+    return 8 * ((n + m) * d + 2 * N * d + max(fit, (2 + growing_rows) * m * N)) / 2**30
 
 
 def replicated(gib=memory):

@@ -12,8 +12,10 @@ from ..problem import Problem
 from .network import Draw, draw, gram_factor, readout
 from .replicates import memory, replicated
 
+_MOST = 10  # orders: higher powers of z are too close to dependent
 
-@replicated(lambda p, orders, *, redraws=1, **_: memory(p) + 300 * redraws * (float(p.n) + p.N) / 2**30)
+
+@replicated(lambda p, orders, *, redraws=1, **rest: memory(p, **rest) + 300 * redraws * (float(p.n) + p.N) / 2**30)
 def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     """Losses of ridge regression on F0 and ℓ spikes of infinite strength, for ℓ in orders (0: F0 itself).
 
@@ -52,7 +54,9 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
 def _orders(p, orders):
     if not np.iterable(orders) or isinstance(orders, str) or len(orders) == 0:
         raise ValueError(f"orders = {orders!r}: must be a list of whole numbers >= 0")
-    orders = [whole("orders", order, 0) for order in orders]
+    orders, most = [whole("orders", order, 0) for order in orders], min(_MOST, p.n - 1, p.N - 1)
+    if max(orders) > most:
+        raise ValueError(f"orders = {orders}: must be at most {most} here")
     missing = np.flatnonzero(p.student.coefficients(max(orders))[1:] == 0)
     if missing.size:
         raise ValueError(

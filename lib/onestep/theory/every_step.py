@@ -34,9 +34,10 @@ CALIBRATED = {
     "n/d²": (0, 1.5),
     "N/n": (0.2, 3.0),
     "ridge": (1e-3, 1.0),
-    "noise": (0.0, 1.0),
+    "noise/√(E σ⋆²)": (0.0, 1.7),
     "|c⋆2/c⋆1|": (0.0, 0.75),
 }
+_LONGEST = 1.9  # η√(E y²/n), the step in units that do not change with those of the labels
 _DENSE, _QUADRATIC = 0.03, 0.4  # n/d² above which the full initial output is not covered, and |c⋆2/c⋆1| only to there
 
 
@@ -49,7 +50,7 @@ class Error:
     calibration/stated_errors.csv, so that in every stratum (no noise, small ridge, each step …) at least 65 % of the
     deviations lie within one standard deviation and 92 % within two, the simulation's own error included;
     calibration/README.md judges it on the other half. Many problems lie closer. nan where no error is stated: for
-    "spiked", and outside of `CALIBRATED` (`uncalibrated` says what).
+    "spiked", for η√(E y²) above 1.9 √n, and outside of `CALIBRATED` (`uncalibrated` says what).
     """
 
     train: np.ndarray
@@ -93,6 +94,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     `Losses`. ArithmeticError if the fixed point or the quadrature does not converge, or rounding spoils it (huge n).
     """
     as_problem(p)
+    eta = checks.steps(eta)
     if method is None:
         method = "fixed_point" if p.N <= WIDEST else "spiked"
         growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
@@ -143,12 +145,15 @@ def _measures(p):
     linear, square = np.abs(p.target.coefficients(2)[1:])
     ratios = {"d/n": p.d / p.n, "n/d²": p.n / p.d**2, "N/n": p.N / p.n}
     ratios["|c⋆2/c⋆1|"] = square / linear if linear else np.inf * (square > 0)
-    return {"n": p.n, "d": p.d, **ratios, "ridge": p.ridge, "noise": p.noise}
+    return {"n": p.n, "d": p.d, **ratios, "ridge": p.ridge, "noise/√(E σ⋆²)": p.noise / sqrt(p.target.second_moment)}
 
 
 def _cubic(p):
-    """Whether the activation is a polynomial of degree 3 or more."""
-    return isinstance(p.student, Polynomial) and bool(np.any(p.student.series[3:]))
+    """Whether the activation is a polynomial of degree 3 or more (found up to degree 9 where it is a function)."""
+    if isinstance(p.student, Polynomial):
+        return bool(np.any(p.student.series[3:]))
+    parts = p.student.normalized(9) ** 2 / p.student.second_moment
+    return bool(abs(parts.sum() - 1) < 1e-9 and parts[3:].sum() > 1e-9)
 
 
 def _beyond(p, stepped):
@@ -162,7 +167,7 @@ def _beyond(p, stepped):
     if stepped and found["n/d²"] > _DENSE and found["|c⋆2/c⋆1|"] > most:
         yield (
             f"|c⋆2/c⋆1| = {found['|c⋆2/c⋆1|']:.3g} at n/d² = {found['n/d²']:.2g}: the fixed point covers no teachers "
-            f"above {most:g} where n/d² exceeds {_DENSE:g}; errors of 5 % were found at 2, of 20 % at 5"
+            f"above {most:g} where n/d² exceeds {_DENSE:g}; errors of 5 % were found at 2, of 20 % and more at 5"
         )
 
 
@@ -185,7 +190,8 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     if not np.all(losses > 0):
         raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
     error = np.hypot(ERROR / p.n * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))), QUADRATURE)
-    rows = [*losses, [each.residual for each in solved], error * (np.nan if uncalibrated(p) else 1.0)]
+    error[(flat * sqrt(p.label_power / p.n) > _LONGEST) | bool(uncalibrated(p))] = np.nan
+    rows = [*losses, [each.residual for each in solved], error]
     train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)
     return Losses(train, test, residual, Error(error, error))
 

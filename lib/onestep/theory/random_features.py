@@ -70,8 +70,8 @@ def traces(p: Problem) -> Traces:
 
     They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020), which is reduced to
     ν - λ - ν df(ν) = 0: convex and increasing at its only root above λ, so that Newton's iteration from the upper bound
-    λ + tr Σ/n descends to that root and no other. ArithmeticError if the residual exceeds 1e-12 (not seen for any φ, ψ
-    and λ from 1e-6 to 1e3).
+    λ + tr Σ/n descends to that root and no other. ArithmeticError if the residual exceeds 1e-12 (seen for N/d above
+    1e8 only, where df is of the order of rounding).
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def solved(phi, psi, ridge, c1, tail, s=1.0):
             break
         nu -= step
     residual = abs(nu - ridge - nu * df) / nu
-    if not (nu >= ridge and residual < 1e-12):
+    if not (nu >= ridge * (1 - 1e-12) and residual < 1e-12):
         raise ArithmeticError(f"the effective ridge did not converge: residual {residual:.1e} at λ = {ridge:g}")
     return at, 1 / (1 - df - nu * ddf), residual
 
@@ -159,5 +159,5 @@ def best_linear(p: Problem):
 
 
 def common_part(p, at):
-    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part against the rest, ‖δ‖² = 2c_2²/ψ (see `forms`)."""
+    """Strength ‖δ‖²(1 - τ)/ν of F0's rank-one part against the rest, ‖δ‖² = 2c_2²/ψ (see `spectra.feature_spikes`)."""
     return 2 * p.student.coefficients(2)[2] ** 2 / p.psi * (1 - p.psi / p.phi * at.df) / at.nu

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from ..checks import choice, steps, whole
+from ..checks import choice, memory, number, steps, whole
 from ..hermite import monomials
 from ..problem import Problem, as_problem
 from .quadrature import gauss_hermite
@@ -92,7 +92,8 @@ def weights(p: Problem, eta=0.0) -> Law:
     """
     if min(as_problem(p).N, p.d) < 2:
         raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
-    return _law_of_weights(p, _rows(p, float(steps(eta)))[1])
+    memory(64 * float(p.N) / 2**30)
+    return _law_of_weights(p, _rows(p, number("eta", eta, least=0))[1])
 
 
 def _law_of_weights(p, t):
@@ -127,7 +128,7 @@ def features(p: Problem, eta=0.0) -> Law:
     μ1(z, u) = E gσ(r g + s z u) instead of c_1, and c_{>1}² becomes Var σ(r g + s z u) - μ1²; both enter by their mean
     squares over z and u, which is exact as η/√n → 0.
     """
-    return _Kernel(p, float(steps(eta))).law
+    return _Kernel(p, number("eta", eta, least=0)).law
 
 
 def _law_of_features(p, s, tail):

@@ -183,7 +183,7 @@ def hidden_metric(p, at, K):
     """(Γ - YᵀR0Y)⁻¹: Γ the moments of the hidden directions a^{∘k}√N^{k-1}, less what F0 uses of them.
 
     F0 uses the share τ of a generic direction, and e > τ of 1/√N, along which the even ones have the part γ_k = E g^k
-    (see `forms`): Γ - YᵀR0Y = (1 - τ)(A + γγᵀ(1 - e)/(1 - τ)), A = Γ - γγᵀ.
+    (see `_spike_forms`): Γ - YᵀR0Y = (1 - τ)(A + γγᵀ(1 - e)/(1 - τ)), A = Γ - γγᵀ.
     """
     tau, gamma, inverse = p.psi / p.phi * at.df, gaussian_moments(np.arange(1, K + 1)), _inverse(K)
     share = 1 / (1 + common_part(p, at))  # (1 - e)/(1 - τ)

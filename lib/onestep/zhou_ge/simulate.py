@@ -125,7 +125,7 @@ def balance(a, W):
     """(a, W) with |a_i| = ‖w_i‖ and the same output, which is that of a_i/t, t w_i."""
     norms = np.linalg.norm(W, axis=-1)
     root = np.sqrt(np.abs(a) * norms)
-    return np.sign(a) * root, W * (root / norms)[..., None]
+    return np.sign(a) * root, W * (root / np.where(norms, norms, 1.0))[..., None]
 
 
 def fitted(system, m, rng, *, count=None, fit_ridge=1e-3):
@@ -167,6 +167,8 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     stops, >= 0; by default 1e-4 λ, or 1e-10 for λ = 0.
     """
     choice("method", method, METHODS)
+    if method == "quasi-newton" and W.ndim > 2:
+        raise ValueError(f'W {W.shape}: "quasi-newton" takes one network, (m, {system.d}); "gradient" takes several')
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
     whole("limit", limit, 1)
     if W.ndim < 2 or a.shape != W.shape[:-1] or W.shape[-1] != system.d:

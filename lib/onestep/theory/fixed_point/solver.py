@@ -27,6 +27,7 @@ _ORDERS, _FEW = (12, 18, 27, 40, 60, 90, 135), tuple(range(2, 13))  # nodes of z
 HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
+_OTHER = 'theory.losses(p, eta, method="spiked") has no such limit'
 
 
 def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
@@ -39,9 +40,9 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
     if p.student.linear == 0:
         raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
     if p.d < FEWEST:
-        raise ValueError(f'd = {p.d}: must be at least {FEWEST} here; method="spiked" has no such limit')
+        raise ValueError(f"d = {p.d}: must be at least {FEWEST} here; {_OTHER}")
     if p.N > WIDEST:
-        raise ValueError(f'N = {p.N:.3g}: must be at most {WIDEST:g} here; method="spiked" has no such limit')
+        raise ValueError(f"N = {p.N:.3g}: must be at most {WIDEST:g} here; {_OTHER}")
     return Family(p, first_batch(p, p.step_phi, order), step_noise, order, lengths)
 
 

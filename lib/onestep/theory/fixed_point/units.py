@@ -52,7 +52,7 @@ class Rows:
     """The law of (s, r) for each of A readout weights a; all (A,), but mix.
 
     spike : u.  square : E ‖ω - uβ̂‖².  along : β̂ᵀΣ_uβ̂.  mix : (4, A) of Σ_u/square.
-    covariance : d times that of ‖ω‖² with e = √d β̂ᵀω/√along.  variance : d/2 times that of ‖ω‖² given e; both eq. (16).
+    covariance : √d times that of ‖ω‖² with e = √d β̂ᵀω/√along, eq. (16).  variance : d/2 times that of ‖ω‖² given e.
     square_slope : d times the slope of r² in -e².  spike_slope : of the relative spike in the relative ‖ω‖².
     """
 

@@ -250,8 +250,9 @@ def interrupt(*_):
 
 
 def deaf():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Let later signals pass; SIG_IGN would make Python complain of one that has come already."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
 
 
 if __name__ == "__main__":

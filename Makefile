@@ -89,6 +89,6 @@ site: venv ## build the web site in build/site, and try it in Chromium where the
 	@echo "the site is ready: open build/site/index.html"
 
 clean: ## remove what was built, compiled modules too; committed results stay
-	rm -rf build .venv .pytest_cache .ruff_cache
+	rm -rf build .venv .pytest_cache .ruff_cache lib/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

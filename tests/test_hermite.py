@@ -97,6 +97,15 @@ def test_bad_input_is_named(call, message):
         call()
 
 
+def test_a_function_that_is_a_polynomial_is_read_as_one():
+    cubic = hermite.Function(lambda z: z + 0.4 * (z**3 - 3 * z), name="cubic")
+    found = hermite.exact(cubic)
+    assert isinstance(found, hermite.Polynomial)
+    assert found.name == "cubic"
+    np.testing.assert_allclose(found.series, [0, 1, 0, 0.4], atol=1e-14)
+    assert all(hermite.exact(f) is f for f in hermite.NAMED.values())
+
+
 def test_moving_a_function_sideways():
     moved = hermite.shifted(hermite.Function(np.sin, np.cos, name="sin"), 0.8)
     derivatives = np.array([np.sin(0.8), np.cos(0.8), -np.sin(0.8), -np.cos(0.8), np.sin(0.8)])

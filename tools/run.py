@@ -33,6 +33,8 @@ def main():
     options = parser.parse_args()
     if options.jobs < 1:
         parser.error("--jobs takes a whole number >= 1")
+    if min(options.seeds, default=0) < 0:
+        parser.error("--seeds takes whole numbers >= 0")
     if (options.preset != "default") + bool(options.set) + bool(options.seeds) > 1:
         parser.error("--preset, --set and --seeds go one at a time")
     try:

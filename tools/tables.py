@@ -48,9 +48,10 @@ def conclude(found, folders):
     verdicts = [line[-1] for line in lines]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     cost = sum(known.get("cpu", 0) for *_, known in found)
-    print(f"\n{len(lines)} rows ({counts}): {state}")
-    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in folders)
-    print(f"{cost:.0f} CPU s of notebooks; results are in {places}")
+    print(f"\n{len(lines)} rows{f' ({counts})' if lines else ''}: {state}")
+    if lines:
+        places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in folders)
+        print(f"{cost:.0f} CPU s of notebooks; results are in {places}")
     return int(bool(wrong))
 
 

@@ -284,6 +284,18 @@ def function(spec, argument="activation"):
     raise ValueError(f"{argument} = {spec!r}: must be a name, Hermite coefficients, a callable or a hermite.Function")
 
 
+def exact(f: Function) -> Function:
+    """f, as a `Polynomial` of the same name if it is a polynomial of degree 9 or less: then every moment is exact."""
+    if f.kinks or isinstance(f, Polynomial):
+        return f
+    parts = f.normalized(9)
+    if not abs(parts @ parts / f.second_moment - 1) < 1e-12:
+        return f
+    out = Polynomial(np.trim_zeros(f.coefficients(9), "b"))
+    object.__setattr__(out, "name", f.name or out.name)
+    return out
+
+
 def centred(f) -> Function:
     """f, whatever `function` takes, less its Gaussian mean c_0, as `Problem` needs it; the name stays."""
     f = function(f)

@@ -92,12 +92,12 @@ class Problem:
     @cached_property
     def student(self):
         """σ as a `hermite.Function`."""
-        return hermite.function(self.activation)
+        return hermite.exact(hermite.function(self.activation))
 
     @cached_property
     def target(self):
         """σ⋆ as a `hermite.Function`."""
-        return hermite.function(self.teacher, "teacher")
+        return hermite.exact(hermite.function(self.teacher, "teacher"))
 
     @property
     def phi(self):

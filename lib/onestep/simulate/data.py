@@ -248,7 +248,8 @@ def _numbers(name, values, ndim):
     except (TypeError, ValueError):
         array = np.zeros(0, complex)
     if np.iscomplexobj(array):
-        raise ValueError(f"{name}: must be an array of real numbers, not {type(values).__name__}")
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise ValueError(f"{name}: must be an array of real numbers, not {kind}")
     if array.ndim != ndim or array.size == 0:
         raise ValueError(
             f"{name} has shape {array.shape}: must have {ndim} dimension{'s' * (ndim > 1)} and not be empty"

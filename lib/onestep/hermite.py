@@ -14,6 +14,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.polynomial import hermite_e, legendre
 from scipy import special
+from scipy.special import expit
 
 from .checks import floats, frozen, whole
 
@@ -286,10 +287,8 @@ def function(spec, argument="activation"):
 
 def exact(f: Function) -> Function:
     """f, as a `Polynomial` of the same name if it is a polynomial of degree 9 or less: then every moment is exact."""
-    if f.kinks or isinstance(f, Polynomial):
-        return f
     parts = f.normalized(9)
-    if not abs(parts @ parts / f.second_moment - 1) < 1e-12:
+    if f.kinks or isinstance(f, Polynomial) or not abs(parts @ parts / f.second_moment - 1) < 1e-12:
         return f
     out = Polynomial(np.trim_zeros(f.coefficients(9), "b"))
     object.__setattr__(out, "name", f.name or out.name)
@@ -307,10 +306,6 @@ def _gelu_slope(z):
     return special.ndtr(z) + z * np.exp(-(z**2) / 2) / sqrt(2 * np.pi)
 
 
-def _silu_slope(z):
-    return special.expit(z) * (1 + z * special.expit(-z))
-
-
 _TILT = exp(-0.5) / sqrt(2)  # E sin(z + π/4)
 
 # Every function here has Gaussian mean 0: "relu" and "shifted_relu" are both max(z, 0) - 1/√(2π).
@@ -318,11 +313,11 @@ NAMED = {
     "shifted_relu": ShiftedReLU(),
     "relu": ShiftedReLU(),
     "gelu": centred(Function(lambda z: z * special.ndtr(z), _gelu_slope, name="gelu")),
-    "silu": centred(Function(lambda z: z * special.expit(z), _silu_slope, name="silu")),
-    "sigmoid": centred(Function(special.expit, lambda z: special.expit(z) * special.expit(-z), name="sigmoid")),
+    "silu": centred(Function(lambda z: z * expit(z), lambda z: expit(z) * (1 + z * expit(-z)), name="silu")),
+    "sigmoid": centred(Function(expit, lambda z: expit(z) * expit(-z), name="sigmoid")),
     "tanh": Function(np.tanh, lambda z: 1 - np.tanh(z) ** 2, name="tanh"),
     "erf": Function(special.erf, lambda z: 2 / sqrt(np.pi) * np.exp(-(z**2)), name="erf"),
-    "softplus": centred(Function(lambda z: np.logaddexp(0.0, z), special.expit, name="softplus")),
+    "softplus": centred(Function(lambda z: np.logaddexp(0.0, z), expit, name="softplus")),
     # smooth and bounded with every c_k != 0: |c_k| = 1/(k! √(2e))
     "tilted_sin": Function(lambda z: np.sin(z + np.pi / 4) - _TILT, lambda z: np.cos(z + np.pi / 4), name="tilted sin"),
 }
@@ -333,14 +328,3 @@ def shifted(spec, by):
     f = function(spec)
     name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
     return centred(Function(lambda z: f(z + by), lambda z: f.derivative(z + by), [k - by for k in f.kinks], name))
-
-
-def gaussian_moments(k):
-    """E g^k for g ~ N(0, 1) and an array of whole k >= 0: (k - 1)!! for even k, else 0."""
-    return np.where(k % 2, 0.0, special.factorial2(np.maximum(k - 1, 1)))
-
-
-def monomials(order):
-    """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats."""
-    rows = np.eye(whole("order", order, 0) + 1)
-    return np.array([np.pad(hermite_e.poly2herme(row[: i + 1]), (0, order - i)) for i, row in enumerate(rows)])

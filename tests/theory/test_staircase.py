@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from onestep import Problem, hermite, theory
+from onestep import Problem, theory
 
 SETTINGS = {
     1: Problem(1000, 300, 500, noise=1.0),
@@ -66,7 +66,7 @@ def test_printed_test_error_is_the_slides_and_far_off():
 def double_sum(p, order):
     """Δ_ℓ as the theorem's double sum over p, q, i, j, with the indices set right."""
     t, D = theory.traces(p), p.D
-    xi = hermite.monomials(order)
+    xi = theory.staircase.monomials(order)
     fact = [1, 1, 2, 6, 24]
     omega_inverse = np.empty((order, order))
     for i in range(1, order + 1):

@@ -29,10 +29,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from ..checks import choice, memory, number, steps, whole
-from ..hermite import monomials
 from ..problem import Problem, as_problem
 from .quadrature import gauss_hermite
-from .staircase import require_spikes
+from .staircase import monomials, require_spikes
 
 SPIKE_NOISE = (
     "isotropic",

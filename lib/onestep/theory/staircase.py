@@ -13,11 +13,10 @@ from functools import lru_cache
 from math import inf, log, sqrt
 
 import numpy as np
-from numpy.polynomial.hermite_e import herme2poly
-from scipy.special import factorial
+from numpy.polynomial.hermite_e import herme2poly, poly2herme
+from scipy.special import factorial, factorial2
 
 from ..checks import frozen, steps, whole
-from ..hermite import gaussian_moments, monomials
 from ..problem import Problem, as_problem
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
 
@@ -201,3 +200,14 @@ def _inverse(K):
 def _moments(K):
     """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
     return gaussian_moments(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
+
+
+def gaussian_moments(k):
+    """E g^k for g ~ N(0, 1) and an array of whole k >= 0: (k - 1)!! for even k, else 0."""
+    return np.where(k % 2, 0.0, factorial2(np.maximum(k - 1, 1)))
+
+
+def monomials(order):
+    """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats."""
+    rows = np.eye(whole("order", order, 0) + 1)
+    return np.array([np.pad(poly2herme(row[: i + 1]), (0, order - i)) for i, row in enumerate(rows)])

@@ -12,7 +12,7 @@ import numpy as np
 
 from onestep.estimates import Estimate
 from onestep.report import describe, label, markdown_table, resolution
-from run_notebook import ROOT, write
+from run_notebook import ROOT, load, write
 
 ROOTS = (*range(101, 111), *range(201, 211))  # the other roots, fixed before any of them was run
 
@@ -20,7 +20,7 @@ ROOTS = (*range(101, 111), *range(201, 211))  # the other roots, fixed before an
 def read(kind):
     """{notebook: record}; empty if there is none yet."""
     path = ROOT / f"figures/{kind}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return load(path) if path.exists() else {}
 
 
 def keep(kind, found, page):

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, interrupt, outputs, plan, presets
+from run_notebook import ROOT, UserError, done, interrupt, load, outputs, plan, presets
 
 MOST = 6  # differences named for one notebook
 
@@ -101,7 +101,7 @@ def outcome(task, said):
         return None, said.get("message", "something that it rests on changed during the run: run it again"), known
     from onestep.report import describe
 
-    book = json.loads((outputs(task.label)[1] / f"{task.name}.json").read_text(encoding="utf-8"))
+    book = load(outputs(task.label)[1] / f"{task.name}.json")
     return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
 
 

@@ -33,20 +33,20 @@ def plan(label, name, *settings):
     settings : name=value in the notation of TOML, for custom.   made : digest of code and values, which an executed
         notebook keeps.   key : digest of all that decides the results.
     """
-    path, own = ROOT / f"notebooks/{name}.ipynb", {}
+    path, own, preset = ROOT / f"notebooks/{name}.ipynb", {}, presets().get(label, {}).get(name, {})
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = [["".join(c["source"]), c["metadata"].get("tags", [])] for c in cells if c["cell_type"] == "code"]
         for line in (line for text, tags in code if "parameters" in tags for line in ast.parse(text).body):
             own[(line.target if isinstance(line, ast.AnnAssign) else line.targets[0]).id] = ast.literal_eval(line.value)
-        values = presets().get(label, {}).get(name, {}) | tomllib.loads("\n".join(settings))
+        values = preset | tomllib.loads("\n".join(settings))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{' '.join(settings)}: must be name=value, a text in quotes: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
         raise UserError(f"{path} is no notebook, or its parameters are no literals: {error!r}") from error
     values |= {"seed": int(label.partition("/")[2])} if label.startswith("seeds/") else {}
     if unknown := values.keys() - own:
-        raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own)}")
+        raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
     made = digest(json.dumps([code, values]).encode())
     facts = {"values": values, "in_force": own | values, "cells": len(code), "made": made}
     return SimpleNamespace(label=label, name=name, key=digest(made.encode(), library().encode()), **facts)
@@ -54,7 +54,7 @@ def plan(label, name, *settings):
 
 @cache
 def presets():
-    return tomllib.loads((ROOT / "notebooks/presets.toml").read_text(encoding="utf-8"))
+    return load(ROOT / "notebooks/presets.toml", tomllib.loads)
 
 
 @cache
@@ -84,7 +84,10 @@ def results(label, name):
 def done(task):
     """What is known of the task's run (key, results, CPU seconds, seconds) if what it made is still there, else {}."""
     path = ROOT / f"build/{task.label}/{task.name}.done"
-    found = json.loads(path.read_text()) if path.exists() else {"key": None}
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
     return found if found["key"] == task.key and found["results"] == results(task.label, task.name) else {}
 
 
@@ -97,10 +100,10 @@ def main(task):
     before, stamp = path.read_bytes(), ROOT / f"build/{task.label}/{task.name}.done"
     stamp.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=stamp.parent, prefix=".") as staging:
-        book, ledger = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
-        if not ledger.exists():
+        book, written = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
+        if not written.exists():
             raise UserError("it wrote no ledger: a notebook ends with Verdicts.conclude()")
-        rows = [row for row in json.loads(ledger.read_text(encoding="utf-8"))["rows"] if not row["passed"]]
+        rows = [row for row in json.loads(written.read_text(encoding="utf-8"))["rows"] if not row["passed"]]
         if rows and task.label == "default":  # the committed set holds no failing verdict; elsewhere the run is kept
             failing = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in rows]
             raise UserError("\n  ".join(["these verdicts fail:", *failing]))
@@ -215,10 +218,21 @@ def differences(code, old, fresh, committed):
     return found
 
 
+def load(path, parse=json.loads):
+    """What a file of the project holds; UserError names it where it is missing or damaged."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is missing or damaged; git has the committed one: {error}") from error
+
+
 def marks(path):
-    """What a ledger says that no cell shows: its claim, and which rows are headlines and the front."""
-    book = json.loads(path.read_text(encoding="utf-8"))
-    return book.get("claim"), [(row["quantity"], row.get("headline"), row.get("front")) for row in book["rows"]]
+    """What a ledger says that no cell shows: its claim, and which rows are headlines and the front; None if damaged."""
+    try:
+        book = json.loads(path.read_text(encoding="utf-8"))
+        return book.get("claim"), [(row["quantity"], row.get("headline"), row.get("front")) for row in book["rows"]]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return None
 
 
 def shown(cell):

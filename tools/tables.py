@@ -10,7 +10,6 @@
 `![...](../figures/14_gains.png)`                a figure, with its finding as alternative text
 """
 
-import json
 import re
 import sys
 import tomllib
@@ -19,7 +18,7 @@ import numpy as np
 
 import records
 from onestep.report import HEAD, cells, folded, label, markdown_table, plain_table, resolution
-from run_notebook import ROOT, write
+from run_notebook import ROOT, UserError, load, write
 
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
@@ -31,7 +30,11 @@ PART = re.compile(r"(?s)(<!-- (results|glance):begin -->\n).*?(<!-- \2:end -->)"
 
 def ledgers(folder):
     """All ledgers of a folder, in the order of the notebooks."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("[0-9][0-9]_*.json"))]
+    books = {path: load(path) for path in sorted(folder.glob("[0-9][0-9]_*.json"))}
+    for path, book in books.items():
+        if not isinstance(book, dict) or not {"notebook", "claim", "source", "figures", "rows"} <= book.keys():
+            raise UserError(f"{path} is no ledger; git has the committed one")
+    return list(books.values())
 
 
 def conclude(found, folders):
@@ -63,6 +66,10 @@ def update():
 def pages():
     """{path: its text, as the ledgers and records make it}."""
     books, large = ledgers(ROOT / "figures"), records.read("large")
+    known = {book["notebook"] for book in books}
+    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        if path.stem not in known:
+            print(f"warning: figures/{path.stem}.json is missing; the tables leave {path.stem} out", file=sys.stderr)
     parts = {"results": results_table(books), "glance": glance(books, large)}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     made = {ROOT / "README.md": PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", readme)}
@@ -94,7 +101,7 @@ def standing(books):
     """(what other seeds say of the headline rows, [notebook, quantity, off, why] of those off significantly)."""
     rows = {(book["notebook"], row["quantity"]): row for book in books for row in book["rows"] if row["headline"]}
     path, far, significant = ROOT / "notebooks/reasons.toml", [], []
-    reasons = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    reasons = load(path, tomllib.loads) if path.exists() else {}
     for name, record in records.read("seeds").items():
         still = [row for row in record["headlines"] if (name, row["quantity"]) in rows]
         for row in still:
@@ -104,11 +111,12 @@ def standing(books):
             if abs(off) > FAR * se:
                 significant.append([name, row["quantity"], f"{off:+.2g} ± {se:.2g} %", (why or ["open"])[0]])
     sharp = [100 * row["resolution"] for row in rows.values()]
+    if not far:
+        return "No headline row has been run under other seeds", []
     return (
-        f"Over {len(records.ROOTS)} other seeds the mean of a headline row lies {np.median(far or [np.nan]):.2g} % "
-        f"from what is claimed (median of {len(far)} rows; {max(far, default=np.nan):.2g} % at worst), in per cent "
-        f"of the effect that the row is about. The tolerance of one run is {np.median(sharp):.1f} % (median), "
-        f"{max(sharp):.1f} % at most. {len(significant)} means are off by more than {FAR} standard errors"
+        f"In the mean over {len(records.ROOTS)} other seeds a headline row lies {np.median(far):.2g} % from what is "
+        f"claimed (median of {len(far)} rows; {max(far):.2g} % at worst). One run tolerates {np.median(sharp):.1f} % "
+        f"(median; {max(sharp):.1f} % at most). All are in per cent of the effect that the row is about"
     ), significant
 
 
@@ -126,11 +134,12 @@ def glance(books, large):
     places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in wrong)
     seeds = records.read("seeds").values()
     return f"""\
-- {statement}, [which and why](figures/README.md): {off}.
+- {statement}.
+- {len(significant)} of these means are off by more than {FAR} standard errors, [why](figures/README.md): {off}.
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.
-- Runs under [other seeds](figures/seeds.md) in which a row fails: \
+- Runs under [other seeds](figures/seeds.md), of each notebook as it stood on the day, in which a row fails: \
 {sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}.
 - At [larger sizes](figures/large.md), in {len(large)} notebooks as each stood when it was last run so, \
 {sum(wrong.values())} of {sum(found["rows"] for found in large.values())} rows fail\
@@ -142,7 +151,7 @@ def all_verdicts(books, large):
     statement, significant = standing(books)
     text = f"""# All verdicts
 
-{statement}:
+{statement}. {len(significant)} of these means are off by more than {FAR} standard errors:
 
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], significant)}
 
@@ -202,4 +211,7 @@ def escaped(text):
 
 
 if __name__ == "__main__":
-    update()
+    try:
+        update()
+    except (UserError, OSError) as error:
+        sys.exit(f"error: {error}")

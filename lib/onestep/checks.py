@@ -1,33 +1,34 @@
 """Argument checks shared by the public calls: each names the argument, its value and what is allowed."""
 
 import tempfile
-from math import inf, isfinite
+from math import inf
 from numbers import Real
 from pathlib import Path
+from sys import float_info
 
 import numpy as np
 import psutil
 
 
 def whole(argument, value, least):
-    """value as an int, a whole number >= least."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{argument} = {value!r}: must be a whole number >= {least}")
+    """value as an int, a whole number >= least and at most 1e300."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= 10**300:
+        raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}")
     return int(value)
 
 
 def number(argument, value, above=None, least=-inf):
     """value as a finite float, > above (if given) and >= least."""
     allowed = f"> {above:g}" if above is not None else f">= {least:g}" if least > -inf else ""
-    bad = isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value)
+    bad = isinstance(value, bool) or not isinstance(value, Real) or not abs(value) <= float_info.max
     if bad or value < least or (above is not None and value <= above):
-        raise ValueError(f"{argument} = {value!r}: must be a finite number {allowed}".rstrip())
+        raise ValueError(f"{argument} = {value!r:.40}: must be a finite number {allowed}".rstrip())
     return float(value)
 
 
 def choice(argument, value, allowed):
     """value, one of allowed."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{argument} = {value!r}: must be one of {', '.join(allowed)}")
     return value
 
@@ -42,10 +43,7 @@ def floats(values):
 
 def steps(eta, argument="eta"):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
-    try:
-        out = np.asarray(eta, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{argument} = {eta!r}: must be a number or a 1-D array of numbers >= 0") from None
+    out = floats(np.nan if isinstance(eta, bool | str) else eta)
     if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
         raise ValueError(f"{argument} = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
     return out

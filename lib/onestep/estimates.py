@@ -100,9 +100,9 @@ def controlled(samples, controls) -> Estimate:
     of what the controls do not explain.
     """
     samples, controls = np.asarray(samples, float), np.asarray(controls, float)
-    trials, count = controls.shape
-    if len(samples) != trials or trials - 1 - count < 1:
-        raise ValueError(f"controls {controls.shape}: must be ({len(samples)}, k) with k < {len(samples) - 1}")
+    trials, count = len(samples), controls.shape[-1]
+    if controls.shape != (trials, count) or trials - 1 - count < 1:
+        raise ValueError(f"controls {controls.shape}: must be ({trials}, k) with k < {trials - 1}")
     design = np.column_stack([np.ones(trials), controls])
     flat = samples.reshape(trials, -1)
     inverse = np.linalg.pinv(design)

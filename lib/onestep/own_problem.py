@@ -218,9 +218,9 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     best = theory.best_step(p) if best.at_bound else best
     eta = np.unique([0.0, *asked, best.eta])
     grid = np.geomspace(eta[eta > 0].min(initial=1.0) * p.n**-0.1, max(eta[-1], 1.0), _POINTS)
+    found = {"predicted": theory.losses(p, eta), "curve_eta": grid, "curve": theory.losses(p, grid)}
     spikes = theory.spectra.feature_spikes(p, eta, count=8).value
     edges = [theory.spectra.features(p, step).edge for step in eta]
-    found = {"predicted": theory.losses(p, eta), "curve_eta": grid, "curve": theory.losses(p, grid)}
     found |= {"best_step": best, "best_ridge": theory.best_ridge(p, best.eta)}
     visible = zip(spikes, theory.visible(p, eta), edges, strict=True)
     found["spikes"] = tuple(value[:count] / edge for value, count, edge in visible)
@@ -233,8 +233,9 @@ def read_rows(path, how=None):
         with open(path, "rb") as file, np.load(file) as arrays:
             X, y = arrays["X"], arrays["y"] if "y" in arrays else None
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        why = f": {error}" if isinstance(error, OSError | KeyError) else ""
         made = f"np.savez('{Path(path).stem}.npz', X=X, y=y)"
-        raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it: {error}") from error
+        raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it{why}") from error
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
 
 
@@ -247,7 +248,7 @@ def _on_data(p, eta, options, tell, data, test_size):
         taken = f"step and fit take {p.first_samples + p.n} of {len(data.X)} rows"
         most = (len(data.X) - 1) // 2 if p.step_samples is None else len(data.X) - 1 - p.step_samples
         raise ValueError(f"n = {p.n}: {taken}; none is left to test on; take n <= {most}")
-    labels = "own labels" if own else f"teacher {p.target.name or 'your own'}"
+    labels = "own labels (teacher and noise play no part)" if own else f"teacher {p.target.name or 'your own'}"
     predicted = None if own else theory.losses(p, eta)
     tell(f"simulating {options['trials']} splits")
     options["test_size"] = min(left, 1000) if test_size is None else test_size

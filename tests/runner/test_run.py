@@ -161,6 +161,18 @@ def test_what_cannot_be_done_is_said_before_starting(project, words, said):
     assert "starts" not in text and "Traceback" not in text
 
 
+def test_a_damaged_ledger_is_named_and_written_anew(project):
+    ledger = project / "figures/07_sample.json"
+    whole = ledger.read_text()
+    project.write("08")
+    ledger.write_text(whole[:50])
+    status, text = project.run("08")
+    assert status == 2
+    assert "figures/07_sample.json is missing or damaged" in text and "Traceback" not in text
+    assert project.run()[0] == 0
+    assert ledger.read_text() == whole
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="NOT RUN: needs a device that is always full")
 def test_a_full_disk_is_said_and_the_next_run_ends_well(project):
     project.write("08")

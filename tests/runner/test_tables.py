@@ -9,6 +9,7 @@ import records
 import tables
 from onestep import report
 from onestep.estimates import Estimate
+from run_notebook import UserError
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def test_a_claim_shows_the_row_that_its_author_chose(books):
         ["C1: it (here) [01](notebooks/01_one.ipynb) [02](notebooks/02_two.ipynb)", "chosen", "≤ 9.000"],
         ["B2: else (here) [03](notebooks/03_three.ipynb)", "chosen", "≤ 9.000"],
     ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
+def test_a_damaged_ledger_is_named(books, tmp_path, text):
+    (tmp_path / "figures/02_two.json").write_text(text)
+    with pytest.raises(UserError, match=r"figures/02_two\.json is "):
+        tables.ledgers(tmp_path / "figures")
 
 
 def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(books, tmp_path, monkeypatch, capsys):

@@ -89,6 +89,20 @@ def test_problems_outside_the_calibrated_range_are_reported():
     assert theory.uncalibrated(dense) == []
     stronger = dense.replace(teacher=(0.0, 1.0, 0.5))
     assert theory.uncalibrated(stronger) == ["|c⋆2/c⋆1| = 0.5, not 0 to 0.4 (n/d² above 0.03)"]
+    assert theory.uncalibrated(p.replace(teacher=(0, 0, 0, 1))) == [
+        "|c⋆2/c⋆1| = inf, not 0 to 0.75",
+        "|c⋆3/c⋆1| = inf, not 0 to 0.5",
+    ]
+    quadratic = dense.replace(activation=(0.0, 1.0, 0.5), step_samples=400)
+    assert theory.uncalibrated(quadratic) == [
+        "|c⋆2/c⋆1| = 0.4, not 0 to 0.2 (n/d² above 0.03)",
+        "step_samples/n = 0.444, not 0.5 or more",
+    ]
+    fourth = p.replace(teacher=(0, 1, 0, 0, 0.1), activation=(0.0, 1.0, 1.0))
+    assert theory.uncalibrated(fourth) == [
+        "share of E σ⋆² above degree 3 = 0.194, not 0 to 0.035",
+        "|c_2/c_1| = 1, not 0 to 0.5",
+    ]
     cubic = theory.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
     assert cubic == ["activation = a polynomial of degree 3 or more"]
     assert theory.uncalibrated(p.replace(n=90, d=7, N=45, noise=2.0)) == [

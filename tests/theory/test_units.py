@@ -91,6 +91,24 @@ def test_covariance_of_spike_and_length(activation):
 
 
 @pytest.mark.slow
+def test_rows_are_correlated_with_their_length_along_the_step_of_the_step():
+    """d Cov(‖ν‖², β̂ᵀν) of rows ν without their spike, to which the part of ν along Mβ̂ adds most here."""
+    p = Problem(600, 300, 200, 0.05, "tilted_sin", "relu", 0.2)
+    rng, move, found = np.random.default_rng(7), 1.5 * np.sqrt(p.n / p.label_power / p.N), []
+    for _ in range(16):
+        now = simulate.draw(p, rng)
+        W = rng.standard_normal((4000, p.d))
+        W /= np.linalg.norm(W, axis=1)[:, None]
+        dot = p.student.derivative(now.X @ W.T) - p.student.linear
+        W += move * (now.y[:, None] * dot).T @ now.X / p.n
+        hat = now.X.T @ now.y
+        found.append(p.d * np.cov(np.sum(W**2, axis=1), W @ hat / np.linalg.norm(hat))[0, 1])
+    batch = theory.fixed_point.family(p, order=30).batch
+    law = theory.fixed_point.units.rows(p, move * np.sqrt(p.N), batch, np.array([1 / np.sqrt(p.N)]), "correlated")
+    assert law.covariance[0] * np.sqrt(law.along[0]) == pytest.approx(np.mean(found), rel=0.2)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 def test_lengths_without_the_coherent_scaling_of_rows(layer):
     """Of the slope of a row's squared length on its spike, what the stretch 6c_3 η a_i β·w_i alone makes."""

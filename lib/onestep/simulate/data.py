@@ -12,6 +12,7 @@ import numpy as np
 from ..checks import choice, whole
 
 _DIRECTIONS = 64  # random directions on which tails are averaged
+_ROWS = 1000  # in each of the two sets whose cosines are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ REMEDIES = {
     "isotropy": 'whiten the rows: prepared(X, "whiten")',
     "level": "subtract the mean label",
     "own whitening": "rows whitened by their own covariance: take more, or whiten by others, whitened(X, reference)",
-}  # what lengths, tails and spike depart by is a property of the rows: no linear map mends it
+}  # what lengths, tails, products and spike depart by is a property of the rows: no linear map mends it
 
 
 class BeyondTheory(UserWarning):
@@ -135,6 +136,7 @@ def departures(X, y=None):
     scale : mean squared entry, less 1.
     length : variance of ‖x‖² over that of a Gaussian, less 1 (which all units share).
     tails : mean excess kurtosis of projections on random directions.
+    products : kurtosis of the cosine between two rows less that of Gaussian ones, over d; nearly 1 for rows ±√d e_j.
     spike : with labels y, excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other.
     level : with labels, their mean over their standard deviation.
     """
@@ -153,21 +155,25 @@ def departures(X, y=None):
         "spike": 0.0,
         "level": 0.0,
     }
+    order = rng.permutation(m)
+    cosines = _cosines(X - mean, order[: min(m, 2 * _ROWS)])
+    found["products"] = (np.mean(cosines**4) / np.mean(cosines**2) ** 2 - 3 * d / (d + 2)) / d
     if y is not None:
         y = _labels(y, m)
         if np.ptp(y) == 0:
             raise ValueError(f"y: all {m} labels are {y[0]:g}")
-        one, other = np.array_split(rng.permutation(m), 2)
+        one, other = np.array_split(order, 2)
         found |= {"spike": _kurtosis(X[other] @ (X[one].T @ y[one])), "level": y.mean() / y.std()}
     return SimpleNamespace(**{name: float(number) for name, number in found.items()})
 
 
 def beyond(X, y=None) -> dict:
-    """The departures of rows X (m, d) that theory does not stand: {name: (number, limit)}, empty if there are none.
+    """The departures of rows X (m, d) that theory does not stand: {name: (number, limit)}, empty if none is found.
 
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
-    more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis .1, a mean
-    label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm.
+    more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis or products
+    .1, a mean label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm. Rows
+    without any of these may still depart: that they suffice is not proved.
     """
     found = vars(departures(X, y))
     m, d = np.shape(X)
@@ -177,10 +183,11 @@ def beyond(X, y=None) -> dict:
         "scale": 0.05 + 5 * (2 / (m * d)) ** 0.5,
         "length": 1 + 5 * (2 / m) ** 0.5,
         "tails": 0.1 + 5 * (24 / (m * min(d, _DIRECTIONS))) ** 0.5,
+        "products": 0.1 + 25 / (d * min(m // 2, _ROWS)),
         "spike": 0.1 + 5 * (48 / m) ** 0.5,
         "level": 0.1 + 5 / m**0.5,
     }
-    sizes = {name: x if name in ("length", "tails", "spike") else abs(x) for name, x in found.items()}
+    sizes = {name: x if name in ("length", "tails", "products", "spike") else abs(x) for name, x in found.items()}
     return {name: (found[name], limits[name]) for name, size in sizes.items() if size > limits[name]}
 
 
@@ -226,6 +233,13 @@ def whitened(X, reference, *, keep=None):
     leading = slice(None, -count - 1, -1)
     white = (X - reference.mean(0)) @ vectors[:, leading] / np.sqrt(values[leading])
     return white @ vectors[:, leading].T if keep is None else white
+
+
+def _cosines(X, order):
+    """Cosines between each row of the first half of `order` and each of the second."""
+    X = X[order] / np.maximum(np.linalg.norm(X[order], axis=1, keepdims=True), 1e-300)
+    one, other = np.array_split(X, 2)
+    return one @ other.T
 
 
 def _kurtosis(x):

@@ -50,14 +50,18 @@ def losses(
         raise ValueError(f"degree = {degree}: what was learned is an exact average, without a test_size")
     if data is not None and examine(data) and redraws > 1:
         raise ValueError(f"redraws = {redraws}: own labels have no noise to redraw")
+    options = {
+        "test_size": None if test_size is None else whole("test_size", test_size, 1),
+        "redraws": whole("redraws", redraws, 1),
+        "data": data,
+        "degree": None if degree is None else whole("degree", degree, 0),
+    }
     run = {"trials": trials, "seed": seed, "jobs": jobs, "executor": executor}
-    return _losses(p, eta, test_size=test_size, redraws=redraws, data=data, degree=degree, **run)
+    return _losses(p, steps(eta), **options, **run)
 
 
 @replicated()
 def _losses(p, eta, *, test_size, redraws, data, degree, rng):
-    eta, redraws = steps(eta), whole("redraws", redraws, 1)
-    degree = None if degree is None else whole("degree", degree, 0)
     now = draw(p, rng, data=data, test_size=test_size)
     G = gradient(p, now)
     base, move = now.X2 @ now.W0.T, now.X2 @ G.T
@@ -72,6 +76,8 @@ def _losses(p, eta, *, test_size, redraws, data, degree, rng):
     for step in np.atleast_1d(eta):
         a, train = ridge(features(p, base, move, step, out=F), labels, p.ridge)
         out.append([train.mean(), *measure(step, a)])
+    if not np.all(np.isfinite(out)):
+        raise ValueError(f"eta = {eta!r:.60}: the features overflow after so large a step")
     train, test, *more = np.reshape(np.transpose(out), (-1, *np.shape(eta)))
     found = {"train": train, "test": test} | ({"variates": variates(p, now, labels)} if data is None else {})
     if degree is not None:

@@ -25,8 +25,6 @@ from .fixed_point.solver import HEAVIEST, QUADRATURE, WIDEST, family, learned_at
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
 ERROR = 0.9  # the constant of `Error`, as fitted by calibration/stated_errors.py
-
-# … and on which problems
 CALIBRATED = {
     "n": (100, np.inf),
     "d": (15, np.inf),
@@ -36,9 +34,14 @@ CALIBRATED = {
     "ridge": (1e-3, 1.0),
     "noise/√(E σ⋆²)": (0.0, 1.7),
     "|c⋆2/c⋆1|": (0.0, 0.75),
+    "|c⋆3/c⋆1|": (0.0, 0.5),
+    "share of E σ⋆² above degree 3": (0.0, 0.035),
+    "|c_2/c_1|": (0.0, 0.5),
+    "step_samples/n": (0.5, np.inf),
 }
 _LONGEST = 1.9  # η√(E y²/n), the step in units that do not change with those of the labels
-_DENSE, _QUADRATIC = 0.03, 0.4  # n/d² above which the full initial output is not covered, and |c⋆2/c⋆1| only to there
+# n/d² above which the full initial output is not covered, |c⋆2/c⋆1| to .4, for quadratic activations to .1 |c_1/c_2|
+_DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Losses:
 
     train : L_tr, the penalty included.  test : L_te, label noise included.
     residual : largest violation of the fixed point's equations (below 1e-9, else an error was raised); 0 for "spiked".
-    test also rests on a linear solve of relative accuracy 1e-5, and both losses on quadrature (1e-4).
+    Both losses rest on quadrature: 1e-4, for teachers that grow faster than linearly 1e-3.
     rel_std : `Error` to expect of the prediction.
     """
 
@@ -101,9 +104,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     checks.choice("method", method, ("fixed_point", "spiked"))
     if method == "fixed_point":
         if growing_rows is not None:
-            raise ValueError(
-                f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "fixed_point" has them anyway'
-            )
+            raise ValueError(f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "fixed_point" has them')
         for reason in _beyond(p, np.any(eta)):
             warnings.warn(f"{reason}. Simulate the problem (simulate.losses) or take another one", stacklevel=2)
         return fixed_point(p, eta, **({} if step_noise is None else {"step_noise": step_noise}))
@@ -128,7 +129,8 @@ def uncalibrated(p):
     if p.initial_output == "full":
         box["n/d²"] = (0.0, _DENSE)
     if found["n/d²"] > _DENSE:
-        box["|c⋆2/c⋆1|"] = (0.0, _QUADRATIC)
+        bent = isinstance(p.student, Polynomial) * found["|c_2/c_1|"]
+        box["|c⋆2/c⋆1|"] = (0.0, min(_QUADRATIC, _BOTH / bent if bent else np.inf))
     where = {"n/d²": ' (initial_output = "full")' * (p.initial_output == "full")}
     where["|c⋆2/c⋆1|"] = f" (n/d² above {_DENSE:g})" * (found["n/d²"] > _DENSE)
     said = [
@@ -142,9 +144,12 @@ def uncalibrated(p):
 
 def _measures(p):
     """What `CALIBRATED` bounds."""
-    linear, square = np.abs(p.target.coefficients(2)[1:])
-    ratios = {"d/n": p.d / p.n, "n/d²": p.n / p.d**2, "N/n": p.N / p.n}
-    ratios["|c⋆2/c⋆1|"] = square / linear if linear else np.inf * (square > 0)
+    (_, c1, c2), (_, b1, b2, b3) = np.abs(p.student.coefficients(2)), np.abs(p.target.coefficients(3))
+    resolved = np.sum(p.target.normalized(3) ** 2) / p.target.second_moment
+    ratios = {"d/n": p.d / p.n, "n/d²": p.n / p.d**2, "N/n": p.N / p.n, "step_samples/n": p.first_samples / p.n}
+    ratios |= {f"|c⋆{k}/c⋆1|": b / b1 if b1 else np.inf for k, b in ((2, b2), (3, b3))}
+    ratios["share of E σ⋆² above degree 3"] = round(1 - min(resolved, 1.0), 9)
+    ratios["|c_2/c_1|"] = round(c2 / c1, 9) if c1 else np.inf
     return {"n": p.n, "d": p.d, **ratios, "ridge": p.ridge, "noise/√(E σ⋆²)": p.noise / sqrt(p.target.second_moment)}
 
 

@@ -155,7 +155,7 @@ def split(value):
 
 def best_linear(p: Problem):
     """Error of the best linear predictor, c⋆² - c⋆1² + σ_ε²: what no linear method beats with any amount of data."""
-    return p.target.tail + p.noise**2
+    return as_problem(p).target.tail + p.noise**2
 
 
 def common_part(p, at):

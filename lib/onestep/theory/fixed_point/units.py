@@ -130,11 +130,12 @@ def lengths(p: Problem, batch, move, stretch=1.0):
     φ(1/n)Σ y²x. Of a sample's own term only what is not linear in w_i counts, as the squares of these hold the rest.
     """
     phi, (_, _, m2, m3, m4), y2_along = batch.phi, batch.moments, batch.moment_along(2)
-    _, slope_h, square, slope_square, bend_square, products = _normal_means(p.student)
+    c, slope_h, square, slope_square, bend_square, products = _normal_means(p.student)
     (s11, s12, s13), (_, s22, s23), _ = products
     start = 1 + phi * m2 * bend_square / 2 * move**2
     slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * y2_along * slope_square * move**2
     shared = 2 * phi * y2_along * s13 * move**2 + phi**2 * batch.moment_along(3) * s23 * move**3
+    shared += 2 * c[1] * phi * slope_square * batch.turned * move**3  # a row has w along Mβ̂ too
     E_3 = np.sum((batch.along @ batch.y**2) ** 2) + phi * m4 - y2_along**2
     fourth = phi**2 * m4 * s22 + 2 * phi * m2**2 * square**2 + phi * slope_square**2 * E_3
     variance = phi / 2 * (4 * m2 * s11 * move**2 + 4 * phi * m3 * s12 * move**3 + fourth * move**4)

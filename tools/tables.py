@@ -113,10 +113,12 @@ def standing(books):
     sharp = [100 * row["resolution"] for row in rows.values()]
     if not far:
         return "No headline row has been run under other seeds", []
+    newer = sum(row["kind"] == "agreement" for row in rows.values()) - len(far)
+    more = f"; {newer} newer rows have not run so" if newer else ""
     return (
         f"In the mean over {len(records.ROOTS)} other seeds a headline row lies {np.median(far):.2g} % from what is "
-        f"claimed (median of {len(far)} rows; {max(far):.2g} % at worst). One run tolerates {np.median(sharp):.1f} % "
-        f"(median; {max(sharp):.1f} % at most). All are in per cent of the effect that the row is about"
+        f"claimed (median of {len(far)} rows; {max(far):.2g} % at worst{more}). One run tolerates "
+        f"{np.median(sharp):.1f} % (median; {max(sharp):.1f} % at most). All are in per cent of the effect that the row is about"
     ), significant
 
 

@@ -58,7 +58,7 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
     assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
     statement, significant = tables.standing(books)
-    assert "(median of 2 rows; 2 % at worst)" in statement
+    assert "(median of 2 rows; 2 % at worst; 4 newer rows have not run so)" in statement
     assert significant == [["01_one", "close", "+2 ± 0.011 %", "a term of order 1/n"]]
     before = (tmp_path / "figures/seeds.json").read_bytes()
     records.seeds(found[:3], records.ROOTS[:3])

@@ -118,7 +118,8 @@ def standing(books):
     return (
         f"In the mean over {len(records.ROOTS)} other seeds a headline row lies {np.median(far):.2g} % from what is "
         f"claimed (median of {len(far)} rows; {max(far):.2g} % at worst{more}). One run tolerates "
-        f"{np.median(sharp):.1f} % (median; {max(sharp):.1f} % at most). All are in per cent of the effect that the row is about"
+        f"{np.median(sharp):.1f} % (median; {max(sharp):.1f} % at most). All are in per cent of the "
+        f"effect that the row is about"
     ), significant
 
 

@@ -96,11 +96,12 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
     }
     for number, (extra, _) in failures.items():
         project.write(number, extra)
-        (project / f"figures/{number}_sample.json").write_text('{"notebook": "x", "rows": []}')
+        ledger = {"notebook": f"{number}_sample", "claim": "C1", "source": "", "figures": {}, "rows": []}
+        (project / f"figures/{number}_sample.json").write_text(json.dumps(ledger))
     project.write("13")
     before = project.snapshot()
     status, text = project.run("--jobs", "2")
-    assert status == 1
+    assert status == 1 and "Traceback" not in text
     assert "7 to run: 08, " in text  # the longest first
     for number, (_, said) in failures.items():
         assert re.search(rf"(?m)^{number}_sample: .*(\n  .*)?{re.escape(said)}", text), text

@@ -13,7 +13,8 @@ import psutil
 def whole(argument, value, least):
     """value as an int, a whole number >= least and at most 1e300."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= 10**300:
-        raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}")
+        most = " and <= 1e300" if isinstance(value, int) and value > 10**300 else ""
+        raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}{most}")
     return int(value)
 
 

@@ -106,7 +106,7 @@ def test_problems_outside_the_calibrated_range_are_reported():
     cubic = theory.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
     assert cubic == ["activation = a polynomial of degree 3 or more"]
     assert theory.uncalibrated(p.replace(n=90, d=7, N=45, noise=2.0)) == [
-        "n = 90, not 100 or more",
+        "n = 90, not 100 to 1000",
         "d = 7, not 15 or more",
         "n/d² = 1.84, not 0 to 1.5",
         "noise/√(E σ⋆²) = 2, not 0 to 1.7",

@@ -26,7 +26,7 @@ _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
 ERROR = 0.9  # the constant of `Error`, as fitted by calibration/stated_errors.py
 CALIBRATED = {
-    "n": (100, np.inf),
+    "n": (100, 1000),
     "d": (15, np.inf),
     "d/n": (0.05, 1.5),
     "n/d²": (0, 1.5),

@@ -113,7 +113,8 @@ def standing(books):
     sharp = [100 * row["resolution"] for row in rows.values()]
     if not far:
         return "No headline row has been run under other seeds", []
-    newer = sum(row["kind"] == "agreement" for row in rows.values()) - len(far)
+    drawn = [row for row in rows.values() if row["kind"] == "agreement" and row["values"]["se"]]
+    newer = len(drawn) - len(far)
     more = f"; {newer} newer rows have not run so" if newer else ""
     return (
         f"In the mean over {len(records.ROOTS)} other seeds a headline row lies {np.median(far):.2g} % from what is "

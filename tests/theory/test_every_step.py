@@ -389,8 +389,8 @@ def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
 
 
 def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_power():
-    p, larger = P1.replace(noise=0.0), P1.scaled(10 * P1.n)
-    for one in (p, P1, larger):
+    p, smaller = P1.replace(noise=0.0), P1.scaled(P1.n // 4)
+    for one in (p, P1, smaller):
         found = theory.losses(one, [0.0, 5.0])
         expected = np.hypot(0.9 / one.n * np.sqrt(one.label_power / np.sqrt(found.train * found.test)), 1e-4)
         for stated in (found.rel_std.train, found.rel_std.test):

@@ -144,7 +144,8 @@ def glance(books, large):
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.
 - Runs under [other seeds](figures/seeds.md), of each notebook as it stood on the day, in which a row fails: \
-{sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}.
+{sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}. \
+Rows that failed were [mended](docs/seeds.md) and ran again under the same seeds.
 - At [larger sizes](figures/large.md), in {len(large)} notebooks as each stood when it was last run so, \
 {sum(wrong.values())} of {sum(found["rows"] for found in large.values())} rows fail\
 {f", in {places}: [what and why](docs/large.md)" * bool(wrong)}."""

@@ -395,6 +395,7 @@ def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_
         expected = np.hypot(0.9 / one.n * np.sqrt(one.label_power / np.sqrt(found.train * found.test)), 1e-4)
         for stated in (found.rel_std.train, found.rel_std.test):
             np.testing.assert_allclose(stated, expected, rtol=1e-9)
+    assert np.isnan(theory.losses(P1.scaled(P1.n + 10), 5.0).rel_std.test)
     assert theory.losses(p, 5.0).rel_std.test > 1.3 * theory.losses(P1, 5.0).rel_std.test
     assert np.isnan(theory.every_step.fixed_point(P1.replace(activation=(0.0, 1.0, 0.3, 0.3)), 5.0).rel_std.test)
 

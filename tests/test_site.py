@@ -30,7 +30,7 @@ def browser(tmp_path_factory):
 
     def show(address):
         command = [binary, *flags, "--dump-dom", address]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         return done.stdout, re.findall("CONSOLE.*", done.stderr)
 
     if "<html" not in show("about:blank")[0]:

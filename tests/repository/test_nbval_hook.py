@@ -34,7 +34,7 @@ def test_nbval_compares_so_with_the_project_s_own_conftest(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "00_hook.ipynb")
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "-q", "-rA", "-p", "no:cacheprovider"]
     command += ["-o", f"pythonpath={ROOT}/tools", str(tmp_path)]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     for number, (_, _, good) in enumerate(CELLS):
         assert f"{'PASSED' if good else 'FAILED'} 00_hook.ipynb::Cell {number}" in run.stdout, run.stdout
     assert run.returncode == 1

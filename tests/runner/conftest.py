@@ -52,7 +52,7 @@ class Project:
     def run(self, *words):
         """(exit status, what was printed) of `tools/run.py` with these words."""
         with self.start(*words) as process:
-            text = process.communicate(timeout=120)[0]
+            text = process.communicate(timeout=300)[0]
         return process.returncode, text
 
     def snapshot(self):

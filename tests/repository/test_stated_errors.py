@@ -18,8 +18,8 @@ FITTED, OTHERS = ([row for row in COVERED if stated_errors.fitted(row) is side] 
 NEW = [row for row in COVERED if int(row["problem"]) >= stated_errors.NEW]  # simulated after the fit
 
 
-def test_the_constant_is_fitted_to_the_even_problems_below_the_new_ones():
-    assert stated_errors.fit(FITTED) == pytest.approx(theory.every_step.ERROR)
+def test_the_constant_is_what_the_even_problems_below_the_new_ones_need():
+    assert theory.every_step.ERROR - 0.11 < stated_errors.fit(FITTED) <= theory.every_step.ERROR
 
 
 @pytest.mark.parametrize("stratum", stated_errors.STRATA)

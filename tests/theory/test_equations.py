@@ -66,7 +66,7 @@ def test_map_against_an_explicit_first_batch(one_batch):
 
 
 def test_directions_against_an_explicit_first_batch(one_batch):
-    f, state, draw, _, inverse = one_batch
+    f, state, draw, parts, inverse = one_batch
     at = theory.fixed_point.pencil(f, f.solution(state), 1.0)
     g, p = at.g, f.p
     beta = draw.X.T @ draw.y / p.n
@@ -85,6 +85,12 @@ def test_directions_against_an_explicit_first_batch(one_batch):
     cosine = beta @ draw.beta_star
     np.testing.assert_allclose(found.V[0], cosine * np.eye(g.size) - np.linalg.inv(bb) @ sb.T, atol=0.002)
     assert np.abs(found.V[0]).max() > 0.005
+    image = parts[1] @ beta
+    b_image, s_image = T(image, beta), T(image, draw.beta_star)
+    X = (beta @ image) * np.eye(g.size) - b_image @ np.linalg.inv(bb)
+    np.testing.assert_allclose(found.X, X, atol=0.05)  # the drawn β̂ᵀMβ̂ is 5 % off its limit
+    np.testing.assert_allclose(found.W[0], s_image - b_image @ np.linalg.inv(bb) @ sb.T, atol=0.008)
+    assert np.abs(found.X).max() > 0.3 and np.abs(found.W[0]).max() > 0.025
     trace = np.einsum("ixjx->ij", inverse) / p.d
     np.testing.assert_allclose(found.generic, np.eye(g.size) - basis @ (gamma - trace) @ basis.T, atol=0.01)
     assert np.abs(np.linalg.inv(found.inverse) - found.generic).max() > 0.05  # β̂ is no generic direction
@@ -122,19 +128,37 @@ def explicit_space(f, output, dims):
     return B, b, vectors
 
 
+def linear_problem(f, B, image, root, share, generic):
+    """Eq. (31) without the units of degree 0: functions of the node, then these times directions; B as above.
+
+    The length's coupling to image, Mβ̂, has T_1 for the resolvent in its square.
+    """
+    Z, one, bend, z, units = f.z.size, np.eye(f.z.size), f.m[1] * root, f.z / f.chi, f.units
+    scale, rest = f.p.N / (f.p.d - 1), np.eye(len(B) - f.z.size) + B[f.z.size :, f.z.size :]
+    Y = scale * ((f.m[2] * root).T * (share * units.length_slope)) @ bend
+    assert np.abs(Y).max() > 0.01
+    exact = np.kron(image[None, 1:], one) @ np.linalg.inv(rest) @ np.kron(image[1:, None], one)
+    own = one + z[:, None] * (B[:Z, :Z] - scale * (bend.T * (share * units.plane[0, 0])) @ bend) * z  # less the nodes'
+    own += Y @ (exact - (image[1:] @ image[1:]) * generic) @ Y.T
+    side = z[:, None] * B[:Z, Z:] + np.kron(image[None, 1:], Y)
+    return np.block([[own, side], [side.T, rest]])
+
+
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     """With a small explicit input space in place of T's equivalents, the block elimination is an identity.
 
     Every unit has its own mean along a quadratic form, by eq. (38), and first batches have two mean labels.
     """
-    p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian", d=60)
+    p = P2.replace(initial_output=output, noise=0.2, first_layer="gaussian", d=60, activation="tilted_sin")
     f = theory.fixed_point.family(p, order=8).features(20.0)
     state = f.start()
     now = f.solution(state)
     g, Z, dims, d = f.pz / (1 + now.kappa), f.z.size, 4, p.d
     B, b, vectors = explicit_space(f, output, dims)
-    given = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, Z)
+    plane = f.batch.plane
+    image = np.array([plane[1, 0, 0], plane[1, 0, 1], 0.0, f.batch.outside])  # Mβ̂
+    given = explicit_directions(np.linalg.inv(np.eye(dims * Z) + B), b, vectors, image, Z)
     monkeypatch.setattr(theory.fixed_point.equations, "directions", lambda *_: given)
     # `saturation` has a test of its own
     monkeypatch.setattr(theory.fixed_point.equations, "saturation", lambda f, at, share, Xi: np.eye(Z))
@@ -142,13 +166,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength = np.sqrt(p.N * share)
     one, bend, z = np.eye(Z), f.m[1] * root, f.z / f.chi
-    first = np.block(  # β̂ times z/χ beside three directions; what the nodes of s hold is taken out below
-        [
-            [one + z[:, None] * B[:Z, :Z] * z, z[:, None] * B[:Z, Z:]],
-            [B[Z:, :Z] * z, np.eye((dims - 1) * Z) + B[Z:, Z:]],
-        ]
-    )
-    first[:Z, :Z] -= z[:, None] * (p.N / (d - 1) * (bend.T * (share * units.plane[0, 0])) @ bend) * z
+    first = linear_problem(f, B, image, root, share, given.generic)
 
     shares = {2: share * units.plane[1, 1] ** 2, 3: share}
     second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * shares[k]) @ (f.m[k] * root) for k in (2, 3))
@@ -171,7 +189,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     plain = one + p.N / f.dimensions[2] * ((f.m[2] * root).T * share) @ (f.m[2] * root)
     shared = units.mix.T @ f.batch.products @ units.mix * (d - 1) / (d + 1) / d
     metric += shared * (quadratic.T @ np.linalg.solve(plain, quadratic))
-    across = f.batch.plane[2, 0, 0] - f.batch.plane[1, 0, 0] ** 2 - f.batch.plane[1, 0, 1] ** 2  # of ‖Mβ̂‖²
+    across = plane[2, 0, 0] - plane[1, 0, 0] ** 2 - plane[1, 0, 1] ** 2  # of ‖Mβ̂‖²
     cross = quadratic * z[:, None] * units.mix[1]
     metric += 2 * across / d**2 * cross.T @ given.generic @ cross
     expected = g @ f.unseen
@@ -207,8 +225,8 @@ def test_the_part_of_other_directions_in_the_linear_part_counts_once():
     np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 
-def explicit_directions(inverse, b, vectors, Z):
-    """What `theory.fixed_point.directions` returns, from the linear problem's inverse (dims Z, dims Z); b is β̂."""
+def explicit_directions(inverse, b, vectors, image, Z):
+    """What `directions` returns, from the linear problem's inverse (dims Z, dims Z); b is β̂, image Mβ̂."""
 
     def between(v, w):
         return np.kron(v, np.eye(Z)) @ inverse @ np.kron(w, np.eye(Z)).T
@@ -220,7 +238,9 @@ def explicit_directions(inverse, b, vectors, Z):
         for e, x in zip(vectors, cross, strict=True)
     ]
     V = [(e @ b) * np.eye(Z) - back @ x.T for e, x in zip(vectors, cross, strict=True)]
-    return theory.fixed_point.equations.Directions(back, R, V, 0.1 * np.eye(Z))
+    onto = between(image, b) @ back
+    W = [between(image, e) - onto @ x.T for e, x in zip(vectors, cross, strict=True)]
+    return theory.fixed_point.equations.Directions(back, R, V, W, (image @ b) * np.eye(Z) - onto, 0.1 * np.eye(Z))
 
 
 @pytest.mark.parametrize(("d", "close"), [(10**8, 1e-5), (40, 0.1)])

@@ -30,7 +30,10 @@ HELD_BY = {
     ),
     "(19)–(23), (25)–(27)": ("equations.map_against_an_explicit_first_batch",),
     "(24), (28), (29), (32)": ("equations.directions_against_an_explicit_first_batch",),
-    "(30)": ("equations.degree_0_moves_with_the_spike_by_degree_1",),
+    "(30)": (
+        "equations.degree_0_moves_with_the_spike_by_degree_1",
+        "units.degree_0_and_degree_1_covary_by_length",
+    ),
     "(31), (34)–(38)": ("equations.loss_is_the_solution_of_the_whole_linear_problem",),
     "(33)": ("equations.the_part_of_other_directions_in_the_linear_part_counts_once",),
     "(39)": ("equations.a_sample_left_out_has_its_residual_over_one_less_its_leverage",),

@@ -274,6 +274,44 @@ def test_rows_stretch_by_the_mean_label_of_their_first_batch(activation):
     assert predicted > 10 * np.std(slope) / np.sqrt(len(slope))
 
 
+@pytest.mark.slow
+def test_degree_0_and_degree_1_covary_by_length():
+    """The length's term of eq. (30) along ζ, on drawn rows at a large readout weight, where it is the largest.
+
+    Its other term, and that in ∂m_1/∂s, are taken from the kernel, with the M and C of the drawn batch.
+    """
+    p = Problem(1200, 160, 600, 0.05, "tilted_sin", (0.0, 1.0, 0.4), 0.3)
+    rng, move, z, found = np.random.default_rng(6), 36.0 / np.sqrt(p.N), np.array([-1.5, -0.5, 0.7, 1.6]), []
+    c, xi, weight = p.student.coefficients(3), *theory.quadrature.gauss_hermite(40)
+    t, slope_2 = 2 * c[2] * move, p.student.slope_second_moment - c[1] ** 2 - 4 * c[2] ** 2
+    batch = theory.fixed_point.family(p, order=30).batch
+    slope = theory.fixed_point.units.lengths(p, batch, np.array([move]))[1, 0]  # ϱ, eq. (15)
+    for _ in range(8):
+        now, W = simulate.draw(p, rng), rng.standard_normal((4000, p.d))
+        W /= np.linalg.norm(W, axis=1)[:, None]
+        hat, e_0 = now.X.T @ now.y / np.linalg.norm(now.X.T @ now.y), now.beta_star
+        zeta = (e_0 - e_0 @ hat * hat) / np.linalg.norm(e_0 - e_0 @ hat * hat)
+        pull = now.X @ W.T
+        rows = np.vstack([s * W + move * (p.student.derivative(s * pull).T * now.y) @ now.X / p.n for s in (1, -1)])
+        s = rows @ hat
+        r = np.sqrt(np.sum(rows**2, axis=1) - s**2)
+        values = p.student(s[:, None, None] * z[:, None] + r[:, None, None] * xi)
+        m = [values @ (weight * P) for P in (1, xi, (xi**2 - 1) / np.sqrt(2))]
+        along = rows @ zeta / r
+        kernel = p.d * (m[0] * (along - along.mean())[:, None]).T @ m[1] / len(rows)
+        M_hat, square = now.X.T @ (now.y * (now.X @ hat)) / p.n, np.mean(r**2) + np.var(s)
+        C_hat = now.X.T @ (now.y**2 * (now.X @ hat)) / p.n
+        M_M = now.X.T @ (now.y * (now.X @ M_hat)) / p.n
+        Sigma = zeta @ (2 * t * M_hat + t**2 * M_M + move**2 * p.phi * slope_2 * C_hat) / square
+        one, two, three = [x.T @ y / len(rows) for x, y in ((m[1], m[1]), (m[2], m[1]), (m[0], m[2]))]
+        length = slope * t * (zeta @ M_hat) / np.sqrt(2) / square**1.5 * two
+        found.append([kernel - Sigma * (z[:, None] * one + np.sqrt(2) * z * three), length])
+    rest, expected = np.mean(found, axis=0)
+    se = np.std(np.array(found)[:, 0] - np.array(found)[:, 1], axis=0, ddof=1) / np.sqrt(len(found))
+    assert np.all(np.abs(rest - expected) < 4 * se + 0.15 * np.abs(expected).max())
+    assert np.abs(expected).max() > 8 * se[np.unravel_index(np.abs(expected).argmax(), se.shape)]
+
+
 @pytest.mark.parametrize("d", [10, 40, 300])
 def test_coordinates_of_rows_have_the_moments_of_the_sphere_that_degree_3_needs(d):
     _, units = law_of_units(Problem(4 * d, d, 4 * d), 0.0)

@@ -24,7 +24,7 @@ from .fixed_point.solver import HEAVIEST, QUADRATURE, WIDEST, family, learned_at
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-ERROR = 0.9  # the constant of `Error`, as fitted by calibration/stated_errors.py
+ERROR = 0.9  # the constant of `Error`; calibration/stated_errors.py fits the least that will do
 CALIBRATED = {
     "n": (100, 1000),
     "d": (15, np.inf),
@@ -49,10 +49,10 @@ class Error:
     """Standard deviations to expect of simulated/predicted - 1; arrays shaped like eta.
 
     Both are ERROR/n·√(E y²/√(L_tr L_te)), and no less than quadrature leaves: of order 1/n, and larger where the losses
-    are a small part of the labels' power. The constant is fitted to half of the covered problems of
-    calibration/stated_errors.csv, so that in every stratum (no noise, small ridge, each step …) at least 65 % of the
-    deviations lie within one standard deviation and 92 % within two, the simulation's own error included;
-    calibration/README.md judges it on the other half. Many problems lie closer. nan where no error is stated: for
+    are a small part of the labels' power. The constant is such that in every stratum (no noise, small ridge, each step
+    …) of half of the covered problems of calibration/stated_errors.csv at least 65 % of the deviations lie within one
+    standard deviation and 92 % within two, the simulation's own error included; calibration/README.md judges it on
+    the other half. Many problems lie closer. nan where no error is stated: for
     "spiked", for η√(E y²) above 1.9 √n, and outside of `CALIBRATED` (`uncalibrated` says what).
     """
 

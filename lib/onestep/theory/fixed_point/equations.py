@@ -94,12 +94,15 @@ class Directions(NamedTuple):
     """How the linear problem treats the directions e_a (the teacher's; W0ᵀa) next to β̂, eq. (32); matrices (Z, Z).
 
     inverse : T_β̂β̂⁻¹.  R : [a][b], the resolvent between e_a and e_b with β̂ removed.  V : [a], the coupling of e_a to β̂.
+    W : [a], that of e_a to the part of Mβ̂ orthogonal to β̂.  X : that of this part to β̂.
     generic : T_1, the factor of a direction that is independent of the first batch.
     """
 
     inverse: np.ndarray
     R: list
     V: list
+    W: list
+    X: np.ndarray
     generic: np.ndarray
 
 
@@ -110,29 +113,39 @@ def directions(f: Features, at: Pencil) -> Directions:
     h_star = (f.linear.h * np.sqrt(at.g)[:, None]) @ at.gamma_inv
     gamma = np.linalg.inv(at.gamma_inv)
 
-    def T(form, a, b, cosine):  # eᵀTe' of eq. (24) from block (a, b) of eᵀT_Je' and e·e'
-        form = form[a * m : a * m + R, b * m : b * m + R]
+    def T(form, row, column, cosine):  # eᵀTe' of eq. (24) from a block of eᵀT_Je' and e·e'
+        form = form[row : row + R, column : column + R]
         return cosine * np.eye(Z) - h_star @ (cosine * gamma - form) @ h_star.T
 
     L_ab, L_ahat, L_hathat = _pencil_forms(batch, at)
     inverse = np.linalg.inv(T(L_hathat, 0, 0, 1.0))
-    T_ahat = [T(L_ahat, a, 0, batch.cosine[a]) for a in A]
-    R_ab = [[T(L_ab, a, b, float(a == b)) - T_ahat[a] @ inverse @ T_ahat[b].T for b in A] for a in A]
+    T_ahat = [T(L_ahat, a * m, 0, batch.cosine[a]) for a in A]
+    R_ab = [[T(L_ab, a * m, b * m, float(a == b)) - T_ahat[a] @ inverse @ T_ahat[b].T for b in A] for a in A]
     V = [batch.cosine[a] * np.eye(Z) - inverse @ T_ahat[a].T for a in A]
-    return Directions(inverse, R_ab, V, T(at.G, 0, 0, 1.0))
+    M_hathat = batch.plane[1, 0, 0]
+    onto_hat = T(L_hathat, 0, R, M_hathat).T @ inverse  # β̂ᵀMTβ̂ T_β̂β̂⁻¹
+    W = [T(L_ahat, a * m, R, batch.image[a]).T - onto_hat @ T_ahat[a].T for a in A]
+    return Directions(inverse, R_ab, V, W, M_hathat * np.eye(Z) - onto_hat, T(at.G, 0, 0, 1.0))
 
 
 def _pencil_forms(batch, at: Pencil):
-    """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29)."""
+    """Forms of the pencil's inverse: e_aᵀL⁻¹e_b (Am, Am), e_aᵀL⁻¹β̂ (Am, m), eq. (28), and β̂ᵀL⁻¹β̂ (m, m), eq. (29).
+
+    Of the last two the right half is that with Mβ̂ in the place of β̂: as L⁻¹ has T_J M Θ_2 there, less the last factor.
+    """
     A, m, G, root_D = batch.mean.size, len(at.G), at.G, sqrt(batch.D)
     Q0_inverse = np.kron(np.eye(A), at.Q0_inverse)
     pair = np.tensordot(batch.pair, at.Y_tilde, 1).transpose(0, 2, 1, 3).reshape(A * m, A * m)  # E x_a x_b Ỹ
     Pi = Q0_inverse @ np.linalg.inv(np.eye(A * m) + pair @ Q0_inverse)
     along = np.tensordot(batch.along * batch.y, at.Y_tilde, 1)  # E y x_a Ỹ
-    Psi = np.concatenate([mean * np.eye(m) - batch.phi * w @ G for mean, w in zip(batch.mean, along, strict=True)])
-    own = G - batch.phi / batch.moments[2] * G @ at.means[2] @ G
-    onto_hat = Pi @ Psi / root_D
-    return Pi, onto_hat, Psi.T @ onto_hat / root_D + batch.rest / batch.D * own
+    mean, along = np.kron(batch.mean[:, None], np.eye(m)), along.reshape(A * m, m)
+    Psi, end = mean - batch.phi * along @ G, at.Q0_inverse.copy()
+    end[m // 2 :, m // 2 :] = -np.eye(m // 2)  # in the place of -Θ_2
+    # G and Π less their last factor Q_0⁻¹
+    G_, Pi_ = np.eye(m) - G @ at.means[0], np.eye(A * m) - Pi @ pair
+    own = G_ - batch.phi / batch.moments[2] * G @ at.means[2] @ G_
+    onto_hat = (Pi_ @ mean - batch.phi * Pi @ along @ G_) / root_D
+    return Pi, onto_hat @ end, (Psi.T @ onto_hat / root_D + batch.rest / batch.D * own) @ end
 
 
 def saturation(f: Features, at: Pencil, share, Xi):
@@ -197,6 +210,10 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * units.plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
+    # eq. (30): how the length follows Mβ̂
+    Y = f.p.N / f.dimensions[1] * (m[2].T * (share * units.length_slope)) @ m[1]
+    YXz, across = Y @ forms.X * z.T, f.batch.plane[2, 0, 0] - f.batch.plane[1, 0, 0] ** 2
+    coupling = [zE @ V + Y @ W for V, W in zip(forms.V, forms.W, strict=True)]
     # eq. (35): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
     m_2 = m[2].T * strength
     Q = m_2 * ((units.plane[1, 1] - 1) / d)
@@ -204,12 +221,13 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     if len(forms.R) == 2:
         P.append(m[1].T * (strength * units.overlap))
     R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
-    B = m[0].T * strength - zE @ np.hstack(forms.V) @ np.vstack(P)
+    B = m[0].T * strength - np.hstack(coupling) @ np.vstack(P)
     C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
     # eq. (38): what units share as their rows follow M and C
     C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
     outside = m_2 * z * (sqrt(2) / d * f.batch.outside * units.mix[1])
     C = C + outside.T @ forms.generic @ outside
     b_1 = -Q.T @ T_zeta @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
-    A, b_0 = one - zE @ Xi * z.T, label[0] - zE @ forms.V[0] @ linear
+    A = one - zE @ Xi * z.T - YXz - YXz.T - across * Y @ forms.generic @ Y.T
+    b_0 = label[0] - coupling[0] @ linear
     return Blocks(A, B, m_2 * units.mix[1] / sqrt(2), C, b_0, b_1)

@@ -82,11 +82,16 @@ class FirstBatch:
         return axes @ np.array([np.eye(A + 1), M, square, C]) @ axes.T
 
     @property
+    def image(self):
+        """(A,) e_aᵀMβ̂, by eq. (9)."""
+        edge = sqrt(self.phi * self.rest / (self.moments[2] * self.D))
+        return self.pair @ self.y @ self.cosine + edge * (self.along @ self.y**2)
+
+    @property
     def turned(self):
         """What (1/n)Σ y²x has along Mβ̂ beyond what its part along β̂ gives, eq. (16)."""
-        y2, edge = self.along @ self.y**2, sqrt(self.phi * self.rest / (self.moments[2] * self.D))
-        M = self.pair @ self.y @ self.cosine + edge * y2
-        return float(self.phi * self.moment_along(3) + y2 @ M - self.moment_along(2) * self.plane[1, 0, 0])
+        along = self.along @ self.y**2 @ self.image
+        return float(self.phi * self.moment_along(3) + along - self.moment_along(2) * self.plane[1, 0, 0])
 
     @property
     def outside(self):

@@ -35,7 +35,8 @@ class Units:
 
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
     overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
-    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  readouts : A, readout weights, which vary fastest along U.
+    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  length_slope : (U,) ϱt/(√2 r³), how r follows ω along Mβ̂.
+    readouts : A, readout weights, which vary fastest along U.
     """
 
     chance: np.ndarray
@@ -44,6 +45,7 @@ class Units:
     overlap: np.ndarray
     mix: np.ndarray
     plane: np.ndarray
+    length_slope: np.ndarray
     readouts: int
 
 
@@ -54,6 +56,7 @@ class Rows:
     spike : u.  square : E ‖ω - uβ̂‖².  along : β̂ᵀΣ_uβ̂.  mix : (4, A) of Σ_u/square.
     covariance : √d times that of ‖ω‖² with e = √d β̂ᵀω/√along, eq. (16).  variance : d/2 times that of ‖ω‖² given e.
     square_slope : d times the slope of r² in -e².  spike_slope : of the relative spike in the relative ‖ω‖².
+    length_slope : as in `Units`.
     """
 
     spike: np.ndarray
@@ -64,6 +67,7 @@ class Rows:
     variance: np.ndarray
     square_slope: np.ndarray
     spike_slope: np.ndarray
+    length_slope: np.ndarray
 
 
 def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
@@ -92,7 +96,9 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     variance = start**2 + np.maximum(variance + (slope**2 - covariance**2) / 2, 0.0)
     square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
     spike_slope = anisotropic * 3 * c3 / c1 * start * square / np.maximum(variance, _NONE)
-    return Rows(spike, square, along, powers / square, covariance, variance, square_slope * correlation**2, spike_slope)
+    square_slope, length_slope = square_slope * correlation**2, slope * t / sqrt(2) / square**1.5
+    mix = powers / square
+    return Rows(spike, square, along, mix, covariance, variance, square_slope, spike_slope, length_slope)
 
 
 class NormalMeans(NamedTuple):
@@ -165,10 +171,12 @@ def units(p: Problem, eta, batch, step_noise, order, strip) -> Units:
     shape = _remainder(c * (e**2 - 1)) * np.exp(law.covariance / law.square * e / sqrt(d))
     length = L * np.sqrt(across * shape / np.sum(chance_e * shape, axis=0))
     spike = law.spike * (1 + law.spike_slope * (L**2 - 1)) + L * np.sqrt(law.along / d) * e
-    mix = np.tile(law.mix, len(L) * e.size)
-    overlap = np.tile(a / np.sqrt(law.square), len(L) * e.size)
+    chance = (chance_e * chance_L * chance).ravel()
+    mix, overlap, length_slope = (
+        np.tile(x, len(L) * e.size) for x in (law.mix, a / np.sqrt(law.square), law.length_slope)
+    )
     plane = np.einsum("kab,ku->abu", batch.plane, mix)
-    return Units((chance_e * chance_L * chance).ravel(), spike.ravel(), length.ravel(), overlap, mix, plane, a.size)
+    return Units(chance, spike.ravel(), length.ravel(), overlap, mix, plane, length_slope, a.size)
 
 
 def _remainder(x):

@@ -62,20 +62,6 @@ def test_many_labels_at_once_are_fitted_one_by_one(N):
         assert train[k] == pytest.approx(loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("N", [30, 300])
-def test_ridge_with_an_intercept_is_the_minimiser_over_both(N):
-    rng = np.random.default_rng(N)
-    F, Y = rng.standard_normal((120, N)) + 0.7, rng.standard_normal((120, 2)) + np.array([2.0, -1.0])
-    a, b, train = simulate.ridge_with_intercept(F, Y, 0.05)
-    rest = Y - F @ a - b
-    np.testing.assert_allclose(rest.mean(0), 0, atol=1e-13)
-    np.testing.assert_allclose(0.05 * a - F.T @ rest / 120, 0, atol=1e-12)
-    np.testing.assert_allclose(train, np.mean(rest**2, axis=0) + 0.05 * np.sum(a**2, axis=0), rtol=1e-10)
-    moved = simulate.ridge_with_intercept(F + 3.0, Y + 5.0, 0.05)
-    np.testing.assert_allclose(moved[2], train, rtol=1e-9)
-    assert np.all(train < simulate.ridge(F, Y, 0.05)[1])
-
-
 @pytest.mark.parametrize("layer", ["sphere", "gaussian"])
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, output):
@@ -91,14 +77,3 @@ def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, o
     np.testing.assert_allclose((restored - spike) * (lengths[2] / lengths[0])[:, None], real - spike, atol=1e-13)
     with pytest.raises(ValueError, match="rows = 'grown'"):
         simulate.stepped(p, now, G, eta, rows="grown")
-
-
-def test_leave_one_out_by_leaving_one_out():
-    rng = np.random.default_rng(0)
-    F, y = rng.standard_normal((25, 8)), rng.standard_normal(25)
-    expected = []
-    for i in range(25):
-        keep = np.arange(25) != i
-        a = np.linalg.solve(F[keep].T @ F[keep] + 0.1 * 25 * np.eye(8), F[keep].T @ y[keep])
-        expected.append(y[i] - F[i] @ a)
-    np.testing.assert_allclose(simulate.leave_one_out(F, y, 0.1), expected, rtol=1e-10)

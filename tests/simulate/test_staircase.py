@@ -12,7 +12,9 @@ def strong(p, now, left):
     for k in range(len(left) + 1):
         if k:
             F = F + 3e3 * np.outer(left[k - 1] / np.std(left[k - 1]), now.a**k / np.std(now.a**k))
-        out.append([simulate.ridge(F, now.y2, p.ridge)[1], np.mean(simulate.leave_one_out(F, now.y2, p.ridge) ** 2)])
+        H = F @ np.linalg.solve(F.T @ F + p.n * p.ridge * np.eye(p.N), F.T)
+        left_out = (now.y2 - H @ now.y2) / (1 - np.diag(H))
+        out.append([simulate.ridge(F, now.y2, p.ridge)[1], np.mean(left_out**2)])
     return np.transpose(out)
 
 

@@ -65,3 +65,19 @@ def test_large_ridge_learns_nothing():
     p = SETTINGS[2].replace(ridge=1e6)
     assert theory.untrained_limit(p).train == pytest.approx(p.label_power, rel=1e-5)
     assert theory.untrained_limit(p).test == pytest.approx(p.label_power, rel=1e-5)
+
+
+def test_forms_with_correlated_inputs_against_an_explicit_inverse():
+    """x_jᵀ(FFᵀ + λnI)⁻¹x_j ≃ s_j T_j/ν for column j of the inputs, features c_1 X W0ᵀ + noise drawn once."""
+    p, rng = Problem(1200, 360, 600, 0.1), np.random.default_rng(0)
+    s = 1 / (np.arange(360) + 18.0)
+    s /= s.mean()
+    X = rng.standard_normal((p.n, p.d)) * np.sqrt(s)
+    W0 = rng.standard_normal((p.N, p.d)) / np.sqrt(p.d)
+    F = p.student.linear * X @ W0.T + np.sqrt(p.student.tail) * rng.standard_normal((p.n, p.N))
+    forms = np.einsum("ij,ij->j", X, np.linalg.solve(F @ F.T + p.ridge * p.n * np.eye(p.n), X))
+    at, *_ = theory.random_features.solved(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail, s)
+    expected = (s * at.T / at.nu).real
+    for k in (0, 1, 2):
+        assert np.mean(s**k * forms) == pytest.approx(np.mean(s**k * expected), rel=0.02)
+    assert np.mean(s**2 * expected) > 2 * theory.traces(p).T / theory.traces(p).nu  # not as if Σ = I

@@ -2,7 +2,6 @@
 
 staircase        plateaus: limit features with spikes of infinite strength
 every_step       losses after a real step of any size
-expansion        F against F_ℓ and against Gaussian features
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
@@ -32,10 +31,8 @@ from .network import (
     draw,
     features,
     gradient,
-    leave_one_out,
     residual,
     ridge,
-    ridge_with_intercept,
     sample,
     stepped,
 )

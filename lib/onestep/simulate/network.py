@@ -148,23 +148,6 @@ def ridge(F, y, penalty):
     return a, np.sum(rest**2, axis=0) / n + penalty * np.sum(a**2, axis=0)
 
 
-def ridge_with_intercept(F, y, penalty):
-    """(â, b̂, L_tr) as `ridge`, for ‖y - Fa - b‖²/n + penalty‖a‖² with the constant b free of charge."""
-    middle, level = F.mean(axis=0), y.mean(axis=0)
-    a, loss = ridge(F - middle, y - level, penalty)
-    return a, level - middle @ a, loss
-
-
-def leave_one_out(F, y, penalty):
-    """Exact leave-one-out residuals y_i - f̂_{-i}(x_i) = (y - Fâ)_i/(1 - h_ii) of the ridge fit; shape (n,).
-
-    h = diag F(FᵀF + penalty·nI)⁻¹Fᵀ.
-    """
-    factor = gram_factor(F, penalty * len(y))
-    hat = np.einsum("ij,ji->i", F, cho_solve(factor, F.T, check_finite=False))
-    return (y - F @ cho_solve(factor, F.T @ y, check_finite=False)) / (1 - hat)
-
-
 def gram_factor(F, shift):
     """Cholesky factor of FᵀF + shift·I, F (n, N), as `scipy.linalg.cho_solve` takes it."""
     S = F.T @ F

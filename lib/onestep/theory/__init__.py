@@ -6,11 +6,9 @@ every_step       losses at the n and d at hand for every step from 0 to Θ(√n)
 fixed_point      its equations, module by module (theory alone, as quadrature)
 quadrature       rules, and the expansion in harmonics on the sphere
 spectra          bulks of W and F, spikes of F (theory alone: notebooks measure them)
-covariance       first stair of any preconditioner, for Gaussian inputs of any covariance (theory alone)
 """
 
 from . import (
-    covariance,
     every_step,
     fixed_point,
     quadrature,

@@ -133,7 +133,10 @@ def glance(books, large):
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
     statement, significant = standing(books)
-    off = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb) {value.split()[0]} %" for name, _, value, _ in significant)
+    far = {}
+    for name, _, value, _ in significant:
+        far.setdefault(name, []).append(value.split()[0])
+    off = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb) {' and '.join(each)} %" for name, each in far.items())
     wrong = {name: len(found["failing"]) for name, found in sorted(large.items()) if found["failing"]}
     places = ", ".join(f"[{name[:2]}](notebooks/{name}.ipynb)" for name in wrong)
     seeds = records.read("seeds").values()

@@ -392,7 +392,7 @@ def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_
     p, smaller = P1.replace(noise=0.0), P1.scaled(P1.n // 4)
     for one in (p, P1, smaller):
         found = theory.losses(one, [0.0, 5.0])
-        expected = np.hypot(0.9 / one.n * np.sqrt(one.label_power / np.sqrt(found.train * found.test)), 1e-4)
+        expected = np.hypot(np.sqrt(one.label_power / np.sqrt(found.train * found.test)) / one.n, 1e-4)
         for stated in (found.rel_std.train, found.rel_std.test):
             np.testing.assert_allclose(stated, expected, rtol=1e-9)
     assert np.isnan(theory.losses(P1.scaled(P1.n + 10), 5.0).rel_std.test)

@@ -24,7 +24,6 @@ from .fixed_point.solver import HEAVIEST, QUADRATURE, WIDEST, family, learned_at
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-ERROR = 0.9  # the constant of `Error`; calibration/stated_errors.py fits the least that will do
 CALIBRATED = {
     "n": (100, 1000),
     "d": (15, np.inf),
@@ -48,12 +47,11 @@ _DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
 class Error:
     """Standard deviations to expect of simulated/predicted - 1; arrays shaped like eta.
 
-    Both are ERROR/n·√(E y²/√(L_tr L_te)), and no less than quadrature leaves: of order 1/n, and larger where the losses
-    are a small part of the labels' power. The constant is such that in every stratum (no noise, small ridge, each step
-    …) of half of the covered problems of calibration/stated_errors.csv at least 65 % of the deviations lie within one
-    standard deviation and 92 % within two, the simulation's own error included; calibration/README.md judges it on
-    the other half. Many problems lie closer. nan where no error is stated: for
-    "spiked", for η√(E y²) above 1.9 √n, and outside of `CALIBRATED` (`uncalibrated` says what).
+    Both are √(E y²/√(L_tr L_te))/n, and no less than quadrature leaves: of order 1/n, and larger where the losses are a
+    small part of the labels' power. In every stratum (no noise, small ridge, each step …) of the covered problems of
+    calibration/stated_errors.csv at least 65 % of the deviations lie within one standard deviation and 92 % within two,
+    the simulation's own error included; many lie closer. nan where no error is stated: for "spiked", for η√(E y²) above
+    1.9 √n, and outside of `CALIBRATED` (`uncalibrated` says what).
     """
 
     train: np.ndarray
@@ -191,7 +189,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
     if not np.all(losses > 0):
         raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
-    error = np.hypot(ERROR / p.n * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))), QUADRATURE)
+    error = np.hypot(np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n, QUADRATURE)
     error[(flat * sqrt(p.label_power / p.n) > _LONGEST) | bool(uncalibrated(p))] = np.nan
     rows = [*losses, [each.residual for each in solved], error]
     train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)

@@ -121,6 +121,7 @@ def test_gaussian_rows_are_not_beyond_theory():
         (lambda X, g: X * np.sqrt(np.repeat([[0.4], [1.6]], 2000, axis=0)), {"length", "tails"}),
         (lambda X, g: g.standard_t(5, X.shape) / np.sqrt(5 / 3), {"length", "tails"}),
         (lambda X, g: np.eye(40)[g.integers(40, size=len(X))] * 40**0.5 * np.sign(X[:, :1]), {"products"}),
+        (lambda X, g: np.where(g.random(X.shape) < 0.2, 2.0, -0.5), {"skewness"}),
         (lambda X, g: np.sign(X), set()),
         (lambda X, g: X / np.linalg.norm(X, axis=1, keepdims=True) * np.sqrt(40), set()),
     ],

@@ -121,7 +121,7 @@ REMEDIES = {
     "isotropy": 'whiten the rows: prepared(X, "whiten")',
     "level": "subtract the mean label",
     "own whitening": "rows whitened by their own covariance: take more, or whiten by others, whitened(X, reference)",
-}  # what lengths, tails, products and spike depart by is a property of the rows: no linear map mends it
+}  # what lengths, tails, products, skewness and spike depart by is a property of the rows: no linear map mends it
 
 
 class BeyondTheory(UserWarning):
@@ -137,6 +137,7 @@ def departures(X, y=None):
     length : variance of ‖x‖² over that of a Gaussian, less 1 (which all units share).
     tails : mean excess kurtosis of projections on random directions.
     products : kurtosis of the cosine between two rows less that of Gaussian ones, over d; nearly 1 for rows ±√d e_j.
+    skewness : of that cosine, over √d; nearly 1 for rows √d e_j.
     spike : with labels y, excess kurtosis of β̂ᵀx, with β = Xᵀy/n of one half of the rows and x from the other.
     level : with labels, their mean over their standard deviation.
     """
@@ -158,6 +159,7 @@ def departures(X, y=None):
     order = rng.permutation(m)
     cosines = _cosines(X - mean, order[: min(m, 2 * _ROWS)])
     found["products"] = (np.mean(cosines**4) / np.mean(cosines**2) ** 2 - 3 * d / (d + 2)) / d
+    found["skewness"] = np.mean((cosines - cosines.mean()) ** 3) / np.std(cosines) ** 3 / d**0.5
     if y is not None:
         y = _labels(y, m)
         if np.ptp(y) == 0:
@@ -172,8 +174,8 @@ def beyond(X, y=None) -> dict:
 
     Limits are what moves predicted losses by some per cent, widened by five standard errors of Gaussian rows: a mean of
     more than 1 % of the power, eigenvalues or scale off by .05, lengths that vary twice as much, kurtosis or products
-    .1, a mean label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no harm. Rows
-    without any of these may still depart: that they suffice is not proved.
+    .1, skewness .05, a mean label of a tenth of the standard deviation. Lengths that vary less and lighter tails do no
+    harm. Rows without any of these may still depart: that they suffice is not proved.
     """
     found = vars(departures(X, y))
     m, d = np.shape(X)
@@ -184,6 +186,7 @@ def beyond(X, y=None) -> dict:
         "length": 1 + 5 * (2 / m) ** 0.5,
         "tails": 0.1 + 5 * (24 / (m * min(d, _DIRECTIONS))) ** 0.5,
         "products": 0.1 + 25 / (d * min(m // 2, _ROWS)),
+        "skewness": 0.05 + 5 * (6 / d) ** 0.5 / min(m // 2, _ROWS),
         "spike": 0.1 + 5 * (48 / m) ** 0.5,
         "level": 0.1 + 5 / m**0.5,
     }

@@ -33,12 +33,20 @@ class Pencil(NamedTuple):
     means: np.ndarray
 
 
+def times(a, b):
+    """a @ b, one of them real or both: a complex one in two parts, where numpy would copy the real one to complex."""
+    if np.iscomplexobj(a):
+        return a.real @ b + 1j * (a.imag @ b)
+    return a @ b.real + 1j * (a @ b.imag) if np.iscomplexobj(b) else a @ b
+
+
 def pencil(f: Features, now: Solution, omega) -> Pencil:
     """`Pencil` at κ, q, S when the samples at node μ carry weight omega (Z,) or 1.0."""
     R, batch = f.basis.shape[1], f.batch
     g, one = f.pz * omega / (1 + omega * now.kappa), np.eye(2 * R)
-    gamma_inv = np.linalg.inv((g @ f.linear.nodes).reshape(R, R))  # eq. (23)
-    theta = (f.units.mix * (f.p.N / f.dimensions[1] * f.units.chance * now.q) @ f.linear.units).reshape(4, R, R)
+    gamma_inv = np.linalg.inv(times(g, f.linear.nodes).reshape(R, R))  # eq. (23)
+    weights = f.units.mix * (f.p.N / f.dimensions[1] * f.units.chance * now.q)
+    theta = times(weights, f.linear.units).reshape(4, R, R)
     Q0_inverse = np.zeros((2 * R, 2 * R), gamma_inv.dtype)  # eq. (25)
     Q0_inverse[:R, :R], Q0_inverse[R:, R:] = np.linalg.inv(gamma_inv + theta[0]), -theta[2]
     shift = np.linalg.inv(one + now.S @ Q0_inverse)  # eq. (26)
@@ -69,8 +77,8 @@ def degree_blocks(f: Features, now: Solution, g, factors=1.0):
     """
     one = np.eye(f.isotropic.c.shape[-1])
     scale = (f.p.N / f.dimensions[ISOTROPIC])[:, None, None]
-    A = scale * ((f.units.chance * now.q * factors) @ f.isotropic.units).reshape(-1, *one.shape)
-    gamma = (g @ f.isotropic.nodes).reshape(-1, *one.shape)
+    A = scale * times(f.units.chance * now.q * factors, f.isotropic.units).reshape(-1, *one.shape)
+    gamma = times(g, f.isotropic.nodes).reshape(-1, *one.shape)
     inverse = np.linalg.inv(one + gamma @ A)
     return inverse @ gamma, A @ inverse
 
@@ -83,10 +91,10 @@ def update(f: Features, state, omega):
     linear = at.gamma_inv - at.gamma_inv @ traces[0] @ at.gamma_inv  # (1 - T_1)/g in the modes
     forms, middle = degree_blocks(f, now, at.g)
     # 1/q - λ, eq. (21), and nκ, eq. (20)
-    terms = f.noise @ at.g + np.sum(f.units.mix * (traces.reshape(4, -1) @ f.linear.units.T), axis=0)
-    terms = terms + np.sum(f.isotropic.units @ forms.reshape(len(forms), -1, 1), axis=0)[:, 0]
-    n_kappa = p.N * (f.units.chance * now.q) @ f.noise + f.dimensions[1] * (f.linear.nodes @ linear.ravel())
-    n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ (f.isotropic.nodes @ middle.reshape(len(middle), -1, 1))[..., 0]
+    terms = times(f.noise, at.g) + np.sum(f.units.mix * times(traces.reshape(4, -1), f.linear.units.T), axis=0)
+    terms = terms + np.sum(times(f.isotropic.units, forms.reshape(len(forms), -1, 1)), axis=0)[:, 0]
+    n_kappa = p.N * times(f.units.chance * now.q, f.noise) + f.dimensions[1] * times(f.linear.nodes, linear.ravel())
+    n_kappa = n_kappa + f.dimensions[ISOTROPIC] @ times(f.isotropic.nodes, middle.reshape(len(middle), -1, 1))[..., 0]
     return f.scale * np.concatenate([np.log(n_kappa / p.n), -np.log(p.ridge + terms), at.means[0].ravel()])
 
 

@@ -31,6 +31,7 @@ FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise")
 FIELDS += ("first_layer", "initial_output", "readout", "step_samples")
 LOSSES = ("train", "test")
 SHARES = {1: 0.65, 2: 0.92}  # of the deviations within so many stated standard deviations, at least
+FEWEST = 15  # problems of a stratum that is judged
 MEASURED, PREDICTED = ("train", "train_se", "test", "test_se"), ("predicted_train", "predicted_test")
 COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
 
@@ -135,12 +136,13 @@ def deviations(rows, loss):
 
 
 def needed(rows):
-    """The least multiple of the stated error with which every stratum of 15 problems keeps `SHARES` of both losses."""
+    """The least multiple of the stated error with which every stratum of `FEWEST` problems keeps `SHARES` of both."""
     most = 0.0
     problems = [problem(row) for row in rows]
     for inside in STRATA.values():
         part = [row for row, p in zip(rows, problems, strict=True) if inside(p, float(row["eta"]))]
-        for error, noise, stated in (deviations(part, loss) for loss in LOSSES if len(part) >= 45):
+        judged = len({row["problem"] for row in part}) >= FEWEST
+        for error, noise, stated in (deviations(part, loss) for loss in LOSSES if judged):
             for times, share in SHARES.items():
                 ratio = np.sqrt(np.maximum((error / times) ** 2 - noise**2, 0.0)) / stated
                 most = max(most, np.quantile(ratio, share, method="inverted_cdf"))
@@ -182,7 +184,7 @@ def parts(rows):
 
 
 def shares(every):
-    """Lines of a table for problems that no fit used: stratum, number, shares within one and two by loss."""
+    """Lines of a table for problems that the first fit did not use: stratum, number, shares within one and two."""
     rows = [(row, problem(row)) for row in parts(covered(every))[1]]
     for name, inside in STRATA.items():
         part = [row for row, p in rows if inside(p, float(row["eta"]))]

@@ -11,6 +11,7 @@ simulated anew agrees with the table within standard errors, not digit for digit
 import csv
 import sys
 import warnings
+from functools import cache
 from math import exp, log
 from pathlib import Path
 from time import process_time
@@ -69,6 +70,13 @@ def draw(number):
 
 def problem(row):
     """The `Problem` of a row of the table."""
+    return described(*(row[name] for name in FIELDS))
+
+
+@cache
+def described(*words):
+    """The `Problem` that `FIELDS` in the words of the table describe."""
+    row = dict(zip(FIELDS, words, strict=True))
 
     def law(word):
         return tuple(map(float, word.split())) if word[0].isdigit() else word
@@ -81,8 +89,6 @@ def problem(row):
 
 def table():
     """Rows of the table, each a dictionary of strings."""
-    if not TABLE.exists():
-        return []
     with TABLE.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from onestep import Problem, checks, simulate, theory
@@ -36,6 +37,15 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
         (lambda: SMALL.replace(ridge=10**400), "ridge = 10{37}.*: must be a finite number > 0"),
         (lambda: SMALL.replace(n=10**301), "n = 10{38}.*: must be a whole number >= 1 and <= 1e300"),
         (lambda: theory.best_linear(3), "p = 3: must be a Problem"),
+        (lambda: theory.losses(SMALL, np.array([1.0 + 5j])), r"eta = array\(\[1\.\+5\.j\]\): must be a number"),
+        (lambda: theory.learned(SMALL, 1.0, 100), "degree = 100: must be a whole number >= 0 and <= 99"),
+        (lambda: simulate.losses(SMALL, 1.0, trials=2, degree=100), "degree = 100: .* and <= 99"),
+        (lambda: simulate.draw(SMALL, 0), "rng = 0: must be a numpy Generator"),
+        (lambda: simulate.draw(SMALL, simulate.key(0), data=np.eye(20)), "data: must be .*Rows.*, not ndarray"),
+        (lambda: simulate.repeat(3, 2, 0), "replicate = 3: must be a function"),
+        (lambda: simulate.key(0, 1.5), "branch = 1.5: must be a whole number >= 0"),
+        (lambda: SMALL.replace(activation=(0.0, 0.0)), "second moment must be finite and positive"),
+        (lambda: theory.losses(SMALL.replace(activation=lambda z: np.sin(6 * z)), 1.0), "c_1 = 9.1e-08 beside"),
     ],
 )
 def test_errors_name_the_argument_its_value_and_what_is_allowed(call, message):

@@ -106,7 +106,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.crossing([2, 1], [0.1, 0.9], 0.5), "increasing"),
         (lambda: estimates.crossing([1, 2], [0.1, 0.4, 0.9], 0.5), "must be 2 finite numbers"),
         (lambda: estimates.crossing([1, 2], [0.1, np.nan], 0.5), "must be 2 finite numbers"),
-        (lambda: estimates.limit([1, 2], [1.0, 2.0]), "must be Estimates"),
+        (lambda: estimates.limit([1, 2], [1.0, 2.0]), "must be finite Estimates"),
         (lambda: estimates.limit([2, 1], [Estimate(1.0, 0.1)] * 2), "sizes = "),
         (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], degree=2), "no minimum"),
         (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], degree=2), "no minimum"),
@@ -114,7 +114,15 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.mean([1.0]), "at least two finite numbers"),
         (lambda: estimates.mean([1.0, np.inf]), "at least two finite numbers"),
         (lambda: estimates.controlled(np.ones(3), np.ones((3, 2))), "k < 2"),
+        (lambda: estimates.controlled(np.ones((4, 3)), 2.0), "k < 3"),
+        (lambda: estimates.controlled(np.full((4, 3), np.nan), np.ones((4, 1))), "at least two finite numbers"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1)]), "2 estimates"),
+        (lambda: estimates.limit([1, 2], [Estimate(np.nan, 0.1)] * 2), "must be finite Estimates"),
+        (lambda: estimates.power_law([1, 2], np.array([0, 1])), "must be an Estimate of 2 values, not ndarray"),
+        (lambda: estimates.exponent([1, 2], [[1, 2], [1, -2]]), "at least two positive numbers"),
+        (lambda: estimates.exponent([1, 2], [1, 2]), "at least two finite numbers"),
+        (lambda: estimates.minimum([1, 2, 4], [1, 2], degree=2), "must be 3 finite numbers"),
+        (lambda: estimates.mean_crossing([1, 2], [[1, 2]], 1.5), "at least two finite numbers"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "standard errors > 0"),
     ],
 )
@@ -133,7 +141,7 @@ def test_exponent_of_replicates_covers_the_truth():
         z.append((found.value - 0.7) / found.se)
     assert abs(np.mean(z)) < 0.2
     assert 0.75 < np.std(z) < 1.1  # Birge's ratio can only widen the error
-    with pytest.raises(ValueError, match="at least two numbers"):
+    with pytest.raises(ValueError, match="at least two finite numbers"):
         estimates.exponent(x, [[1.0, 2.0], [1.0, 2.0], [1.0]])
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import psutil
 
 
-def whole(argument, value, least):
-    """value as an int, a whole number >= least and at most 1e300."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= 10**300:
-        most = " and <= 1e300" if isinstance(value, int) and value > 10**300 else ""
-        raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}{most}")
+def whole(argument, value, least, most=10**300):
+    """value as an int, a whole number >= least and <= most."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        bound = f" and <= {most if most < 10**300 else '1e300'}" if isinstance(value, int) and value > most else ""
+        raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}{bound}")
     return int(value)
 
 
@@ -35,9 +35,10 @@ def choice(argument, value, allowed):
 
 
 def floats(values):
-    """values as a float array; one NaN where they are no numbers."""
+    """values as a float array; one NaN where they are no real numbers."""
     try:
-        return np.asarray(values, float)
+        array = np.asarray(values)
+        return np.full(1, np.nan) if np.iscomplexobj(array) else np.asarray(array, float)
     except (TypeError, ValueError):
         return np.full(1, np.nan)
 

@@ -12,6 +12,8 @@ from math import inf
 import numpy as np
 from scipy import special
 
+from . import checks
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -83,9 +85,7 @@ def _satterthwaite(parts, dofs):
 
 def mean(samples) -> Estimate:
     """Mean over replicates, the first axis, with the standard error from their spread."""
-    samples = np.asarray(samples)
-    if samples.ndim == 0 or len(samples) < 2 or samples.dtype.kind not in "iufb" or not np.isfinite(samples).all():
-        raise ValueError(f"samples: must be at least two finite numbers along the first axis, not {samples!r:.60}")
+    samples = _replicates(samples)
     trials = len(samples)
     se = samples.std(0, ddof=1) / np.sqrt(trials)
     return Estimate(samples.mean(0)[()], se[()], np.full(np.shape(se), float(trials - 1))[()])
@@ -99,10 +99,10 @@ def controlled(samples, controls) -> Estimate:
     The mean is that of `samples` up to a bias of order k/trials² (Lavenberg & Welch 1981); its standard error is that
     of what the controls do not explain.
     """
-    samples, controls = np.asarray(samples, float), np.asarray(controls, float)
-    trials, count = len(samples), controls.shape[-1]
-    if controls.shape != (trials, count) or trials - 1 - count < 1:
-        raise ValueError(f"controls {controls.shape}: must be ({trials}, k) with k < {trials - 1}")
+    samples, controls = _replicates(samples), checks.floats(controls)
+    trials, count = len(samples), controls.shape[-1] if controls.ndim else 0
+    if controls.shape != (trials, count) or trials - 1 - count < 1 or not np.isfinite(controls).all():
+        raise ValueError(f"controls {controls.shape}: must be finite, ({trials}, k) with k < {trials - 1}")
     design = np.column_stack([np.ones(trials), controls])
     flat = samples.reshape(trials, -1)
     inverse = np.linalg.pinv(design)
@@ -121,11 +121,11 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
     the standard error (Birge's ratio).
     """
-    sizes = _grid(sizes, "sizes")
-    if len(parts) != len(sizes) or len(sizes) <= len(powers):
+    sizes, powers = _grid(sizes, "sizes"), np.atleast_1d(checks.floats(powers))
+    if not isinstance(parts, list | tuple) or len(parts) != len(sizes) or len(sizes) <= len(powers):
         raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
-    if not all(isinstance(part, Estimate) and np.min(part.se) > 0 for part in parts):
-        raise ValueError("parts: must be Estimates with standard errors > 0")
+    if not all(isinstance(x, Estimate) and np.min(x.se) > 0 and np.isfinite(x.value).all() for x in parts):
+        raise ValueError("parts: must be finite Estimates with standard errors > 0")
     values, errors, dofs = (
         np.array([np.broadcast_to(getattr(part, field), np.shape(parts[0].value)) for part in parts], float)
         for field in ("value", "se", "dof")
@@ -149,9 +149,7 @@ def _weighted(design, value, error, dof):
 
 def crossing(x, y, level):
     """Where a curve y (k,) first rises through `level`, interpolated linearly in log x."""
-    x, y = _grid(x), np.asarray(y, float)
-    if y.shape != x.shape or not np.isfinite(y).all():
-        raise ValueError(f"y {y.shape}: must be {len(x)} finite numbers, one at each x")
+    x, y = _curve(x, y)
     rises = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
     if not rises.size:
         raise ValueError(f"level = {level!r}: the curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
@@ -166,11 +164,11 @@ def mean_crossing(x, samples, level) -> Estimate:
 
 def minimum(x, y, *, degree=3):
     """Where a curve y (k,) is least: the minimum of the polynomial in log x of that degree < k that fits it best."""
-    x = _grid(x)
-    if len(x) <= degree:
+    x, y = _curve(x, y)
+    if len(x) <= checks.whole("degree", degree, 2):
         raise ValueError(f"x: must have more than degree = {degree} places, not {len(x)}")
     log_x = np.log(x)
-    fit = np.polynomial.Polynomial.fit(log_x, np.asarray(y, float), degree)
+    fit = np.polynomial.Polynomial.fit(log_x, y, degree)
     grid = np.linspace(log_x[0], log_x[-1], 1000)
     place = grid[np.argmin(fit(grid))]
     if place in (log_x[0], log_x[-1]):
@@ -186,7 +184,7 @@ def mean_minimum(x, samples, *, degree=3) -> Estimate:
 
 
 def _jackknife(place, samples):
-    samples = np.asarray(samples, float)
+    samples = _replicates(samples)
     trials = len(samples)
     total = samples.sum(axis=0)
     without = np.log([place((total - row) / (trials - 1)) for row in samples])
@@ -200,9 +198,11 @@ def power_law(x, log_y) -> Estimate:
     With k > 2, scatter beyond the errors widens the standard error (Birge's ratio).
     """
     x = _grid(x)
+    if not isinstance(log_y, Estimate):
+        raise ValueError(f"log_y: must be an Estimate of {len(x)} values, not {type(log_y).__name__}")
     value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
-    if value.shape != x.shape or not np.all(error > 0):
-        raise ValueError(f"log_y {value.shape}: must be estimates with positive errors on as many points as x")
+    if value.shape != x.shape or not np.all(error > 0) or not np.isfinite(value).all():
+        raise ValueError(f"log_y {value.shape}: must be finite, with positive errors, on as many points as x")
     return _weighted(np.vander(np.log(x), 2), value, error, dof)
 
 
@@ -212,10 +212,10 @@ def exponent(x, samples) -> Estimate:
     The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
     the largest.
     """
-    x, samples = _grid(x), [np.asarray(y, float) for y in samples]
+    x, samples = _grid(x), [_replicates(y) for y in samples]
     counts = np.array([len(y) for y in samples])
-    if len(samples) != len(x) or counts.min() < 2:
-        raise ValueError(f"samples: must be {len(x)} arrays of at least two numbers, not of {counts.tolist()}")
+    if len(samples) != len(x) or any(y.ndim != 1 or y.min() <= 0 for y in samples):
+        raise ValueError(f"samples: must be {len(x)} arrays of at least two positive numbers")
     logs = [np.log(y) for y in samples]
     spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in logs], weights=counts - 1))
     dof = float(counts.sum() - len(x))
@@ -229,8 +229,22 @@ def end_ratio(x, samples) -> Estimate:
     return replace(fit, value=ratio, se=span * ratio * fit.se)
 
 
+def _replicates(samples):
+    found = checks.floats(samples)
+    if found.ndim == 0 or len(found) < 2 or not np.isfinite(found).all():
+        raise ValueError(f"samples: must be at least two finite numbers along the first axis, not {samples!r:.60}")
+    return found
+
+
+def _curve(x, y):
+    x, y = _grid(x), checks.floats(y)
+    if y.shape != x.shape or not np.isfinite(y).all():
+        raise ValueError(f"y {y.shape}: must be {len(x)} finite numbers, one at each x")
+    return x, y
+
+
 def _grid(x, name="x"):
-    x = np.asarray(x, float)
+    x = checks.floats(x)
     if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):
         raise ValueError(f"{name} = {x}: must be at least two positive numbers in increasing order")
     return x

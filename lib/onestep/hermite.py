@@ -19,7 +19,7 @@ from scipy.special import expit
 from .checks import floats, frozen, whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
-_LONGEST = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
+LONGEST_SERIES = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
 _STEP = 0.125  # trapezoid rule: error exp(-2π·(width of the analytic strip)/step), below rounding down to strips of 0.7
 
 
@@ -108,14 +108,14 @@ class Function:
         if not np.all(np.abs(ends) * exp(-(_REACH**2) / 4) < 1e-9):
             return "it grows too fast for a Gaussian variable"
         found, moved = self._integrals(0.0), self._integrals(0.3)
-        if not np.all(np.abs(found - moved) < 1e-8 * (1 + found[0])):
+        if not np.all(np.abs(found - moved) <= 3e-8 * np.array([found[0], sqrt(found[0])])):
             where = "elsewhere than stated" if self.kinks else "that is not stated"
             return f"it has a kink or a jump {where}, or is too steep: give hermite.Function(f, kinks=(...)) for f"
         if self.slope is not None:
             z = np.linspace(-4.0, 4.0, 82)
             z = z[np.all(np.abs(z[:, None] - np.array([*self.kinks, np.inf])) > 1e-2, axis=1)]
             gap = np.abs(self.slope(z) - (self.f(z + 1e-5) - self.f(z - 1e-5)) / 2e-5)
-            if gap.max() > 1e-4 * (1 + np.abs(self.f(z)).max()):
+            if gap.max() > 2e-4 * np.abs(self.f(z)).max():
                 return f"the stated derivative is not that of f: off by {gap.max():.2g} at z = {z[gap.argmax()]:.2g}"
         return ""
 
@@ -210,9 +210,9 @@ class Polynomial(Function):
 
     def __init__(self, coefficients, argument="coefficients"):
         c = np.asarray(coefficients, float)
-        if c.ndim != 1 or not 1 <= c.size <= _LONGEST or not np.all(np.isfinite(c)):
+        if c.ndim != 1 or not 1 <= c.size <= LONGEST_SERIES or not np.all(np.isfinite(c)):
             text = repr(coefficients) if c.size <= 20 else f"{c.size} values"
-            raise ValueError(f"{argument} = {text}: Hermite coefficients must be 1 to {_LONGEST} finite numbers")
+            raise ValueError(f"{argument} = {text}: Hermite coefficients must be 1 to {LONGEST_SERIES} finite numbers")
         label = " + ".join(f"{v:.4g} H{k}" for k, v in enumerate(c) if v) or "0"
         slope = hermite_e.hermeder(c) if c.size > 1 else np.zeros(1)
         super().__init__(lambda z: hermite_e.hermeval(z, c), lambda z: hermite_e.hermeval(z, slope), (), label)

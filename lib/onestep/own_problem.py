@@ -32,7 +32,7 @@ class Study:
     """What `study` found; printed, it is a table with the best choices below it.
 
     p : the Problem.   eta : (k,) step sizes, increasing, the first 0.   trials : replicates behind `simulated`.
-    simulated : `simulate.Result` with Estimates of train, test and, for own labels ±1, accuracy at eta; or None.
+    simulated : `simulate.Result` with Estimates of train, test and, for rows with labels ±1, accuracy at eta; or None.
     predicted : `theory.every_step.Losses` at eta; None with own labels, for which there is no theory.
     labels : None for Gaussian inputs; with own inputs where their labels are from.
 

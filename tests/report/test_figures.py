@@ -56,6 +56,9 @@ def test_save_refuses_what_it_cannot_keep(folder):
         report.save(fig, "07_picture", "line", x=1.0)
     with pytest.raises(ValueError, match="pickle"):
         report.save(fig, "07_picture", "Three points on a line.", x=np.array([None]))
+    for arrays in ({"x": Estimate(1.0, 0.1), "x_se": 1.0}, {"parameters": 1.0}):
+        with pytest.raises(ValueError, match=r"'(x_se|parameters)': must have another name"):
+            report.save(fig, "07_picture", "Three points on a line.", **arrays)
     with pytest.raises(ValueError, match="two digits"):
         report.save(fig, "figures/07.png", "Nothing at all.", x=1.0)
     plt.close(fig)

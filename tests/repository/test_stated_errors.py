@@ -30,7 +30,7 @@ def test_stated_errors_hold_in_every_stratum(stratum):
 
 
 def test_stated_errors_are_not_much_larger_than_needed_and_small():
-    assert max(map(stated_errors.needed, PARTS)) > 0.7
+    assert max(map(stated_errors.needed, PARTS)) > 0.6
     for rows in PARTS:
         stated = sorted(stated_errors.deviations(rows, "test")[2])
         assert 0.0005 < stated[len(stated) // 2] < 0.01
@@ -69,7 +69,7 @@ def test_means_over_other_roots_lie_within_two_stated_errors(notebook, quantity)
     assert abs(off) <= 2 * (stated**2 + se**2) ** 0.5
 
 
-@pytest.mark.parametrize("number", [5, 53, 102, 181, 224, 301, 341, 381])
+@pytest.mark.parametrize("number", [5, 53, 102, 181, 224, 301, 341, 381, 441])
 def test_predictions_of_the_table_are_the_library_s(number):
     mine = [row for row in ROWS if int(row["problem"]) == number]
     eta = [float(row["eta"]) for row in mine]

@@ -104,7 +104,15 @@ def test_problems_outside_the_calibrated_range_are_reported():
         "|c_2/c_1| = 1, not 0 to 0.5",
     ]
     cubic = theory.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
-    assert cubic == ["activation = a polynomial of degree 3 or more"]
+    assert cubic == ["|c_3/c_1| = 0.2, not 0 to 0.17", "activation = a polynomial of degree 3 or more"]
+    for readout, covered, not_covered in (
+        ([1.0, -1.0, -1.0, 1.0], ("softplus", "tanh"), ("tilted_sin",)),
+        ([1.0], ("tanh",), ("softplus", "tilted_sin")),
+        ([1.4, -0.2], (), ("softplus", "tanh")),
+    ):
+        for activation in (*covered, *not_covered):
+            said = theory.uncalibrated(p.replace(readout=readout, activation=activation))
+            assert [text.partition(" = ")[0] for text in said] == ["readout"] * (activation in not_covered)
     assert theory.uncalibrated(p.replace(n=90, d=7, N=45, noise=2.0)) == [
         "n = 90, not 100 to 1000",
         "d = 7, not 15 or more",
@@ -113,13 +121,18 @@ def test_problems_outside_the_calibrated_range_are_reported():
     ]
 
 
-def test_the_stated_error_does_not_depend_on_the_units_of_the_labels():
+def test_the_stated_error_does_not_depend_on_the_units_of_labels_and_features():
     p = Problem(300, 100, 150, 0.1, teacher=(0.0, 1.0, 0.3), noise=0.5)
     eta = np.sqrt(p.n) * np.array([0.0, 0.5, 1.5, 1.8])
     stated = theory.losses(p, eta).rel_std.test
     assert np.isnan(stated).tolist() == [False, False, False, True]
     tripled = theory.losses(p.replace(teacher=(0.0, 3.0, 0.9), noise=1.5), eta / 3).rel_std.test
     np.testing.assert_allclose(tripled, stated, rtol=1e-6)
+    p = p.replace(activation=(0.0, 0.5, 0.2))
+    stated = theory.losses(p, eta).rel_std.test
+    assert np.isnan(stated).tolist() == [False, False, False, True]
+    doubled = theory.losses(p.replace(activation=(0.0, 1.0, 0.4), ridge=0.4), eta / 2).rel_std.test
+    np.testing.assert_allclose(doubled, stated, rtol=1e-6)
 
 
 @pytest.mark.parametrize("activation", [(0.0, 1.0, 0.3, 0.1), (0.0, 1.0, 0.0, 0.0, 0.1)])

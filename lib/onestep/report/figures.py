@@ -12,6 +12,7 @@ from . import session
 # Okabe and Ito's palette, which colour-blind readers can tell apart; dark and light alternate for grey prints.
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
 NOTEBOOK_DPI = 80  # of the pictures inside notebooks; the files have `savefig.dpi`
+_RESERVED = {"file", "parameters", "allow_pickle"}  # names that numpy's savez or this module uses
 
 
 def style():
@@ -96,6 +97,9 @@ def _numbers(arrays):
     found = {}
     for key, value in arrays.items():
         parts = _parts(value)
+        taken = {key} & _RESERVED or ({f"{key}_se"} & arrays.keys() if parts else None)
+        if taken:
+            raise ValueError(f"array {min(taken)!r}: must have another name, this one is in use")
         found |= {key: value} if parts is None else {key: parts[0], f"{key}_se": parts[1]}
     return {key: _storable(key, value) for key, value in found.items()}
 

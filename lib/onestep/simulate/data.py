@@ -80,12 +80,17 @@ class Sampler:
         return X, y
 
 
+def as_data(data):
+    """data, `Rows` or a `Sampler`; ValueError for anything else."""
+    if not isinstance(data, Rows | Sampler):
+        raise ValueError(f"data: must be simulate.data.Rows(X, y) or simulate.data.Sampler, not {type(data).__name__}")
+    return data
+
+
 def labelled(data) -> bool:
     """Whether `Rows` or a `Sampler` bring labels of their own; ValueError for anything else."""
-    if isinstance(data, Rows):
+    if isinstance(as_data(data), Rows):
         return data.y is not None
-    if not isinstance(data, Sampler):
-        raise ValueError(f"data: must be simulate.data.Rows(X, y) or simulate.data.Sampler, not {type(data).__name__}")
     return data.samples(np.random.default_rng(0), [4])[0][1] is not None
 
 
@@ -158,8 +163,9 @@ def departures(X, y=None):
     }
     order = rng.permutation(m)
     cosines = _cosines(X - mean, order[: min(m, 2 * _ROWS)])
-    found["products"] = (np.mean(cosines**4) / np.mean(cosines**2) ** 2 - 3 * d / (d + 2)) / d
-    found["skewness"] = np.mean((cosines - cosines.mean()) ** 3) / np.std(cosines) ** 3 / d**0.5
+    squares, centred = cosines**2, cosines - cosines.mean()
+    found["products"] = (np.mean(squares**2) / squares.mean() ** 2 - 3 * d / (d + 2)) / d
+    found["skewness"] = np.mean(centred**2 * centred) / np.std(cosines) ** 3 / d**0.5
     if y is not None:
         y = _labels(y, m)
         if np.ptp(y) == 0:

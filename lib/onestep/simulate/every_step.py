@@ -12,7 +12,7 @@ from math import factorial
 import numpy as np
 
 from ..checks import steps, whole
-from ..hermite import Polynomial
+from ..hermite import LONGEST_SERIES, Polynomial
 from ..problem import Problem
 from . import averages
 from .control_variates import variates
@@ -42,7 +42,7 @@ def losses(
     train : (trials, *eta.shape), the penalty included
     test : (trials, *eta.shape), the label noise included
     learned : (trials, *eta.shape, degree + 1), coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k! of the fitted f̂
-    accuracy : (trials, *eta.shape), for own labels ±1 the share of test rows whose label's sign f̂ has
+    accuracy : (trials, *eta.shape), for `Rows` with labels ±1 the share of test rows whose label's sign f̂ has
     """
     if test_size is None and data is not None:
         raise ValueError("test_size = None: exact averages are over Gaussian inputs; with own data give a number")
@@ -54,7 +54,7 @@ def losses(
         "test_size": None if test_size is None else whole("test_size", test_size, 1),
         "redraws": whole("redraws", redraws, 1),
         "data": data,
-        "degree": None if degree is None else whole("degree", degree, 0),
+        "degree": None if degree is None else whole("degree", degree, 0, LONGEST_SERIES - 1),
     }
     run = {"trials": trials, "seed": seed, "jobs": jobs, "executor": executor}
     return _losses(p, steps(eta), **options, **run)

@@ -10,6 +10,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from .. import checks
 from ..checks import choice, whole
 from ..problem import Problem, as_problem
+from .data import as_data
 
 ROWS = ("real", "restored", "rank one")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
@@ -49,7 +50,9 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     gib = 8 * p.d * (p.N + sum(sizes)) / 2**30
     if gib > 1:  # asking the system takes longer than a small draw
         checks.memory(gib)
-    if data is not None and data.d != p.d:
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng = {rng!r:.60}: must be a numpy Generator, such as simulate.key(0)")
+    if data is not None and as_data(data).d != p.d:
         raise ValueError(f"data has {data.d} columns, but the problem has d = {p.d} inputs")
     beta_star = rng.standard_normal(p.d)
     beta_star /= np.linalg.norm(beta_star)

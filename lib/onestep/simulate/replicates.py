@@ -98,7 +98,8 @@ def key(seed, *branch):
     seed may also be a root and the branch of an experiment, as in (7, 1, p.n).
     """
     root, *rest = (whole("seed", part, 0) for part in (seed if isinstance(seed, tuple) and seed else (seed,)))
-    return np.random.default_rng(np.random.SeedSequence(root, spawn_key=(*rest, *branch)))
+    rest += [whole("branch", part, 0) for part in branch]
+    return np.random.default_rng(np.random.SeedSequence(root, spawn_key=rest))
 
 
 def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
@@ -120,6 +121,8 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     """
     trials, jobs = whole("trials", trials, 1), whole("jobs", jobs, 1)
     key(seed)
+    if not callable(replicate):
+        raise ValueError(f"replicate = {replicate!r:.60}: must be a function of a random generator")
     if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
     client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))

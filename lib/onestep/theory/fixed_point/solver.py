@@ -27,6 +27,7 @@ _ORDERS, _FEW = (12, 18, 27, 40, 60, 90, 135), tuple(range(2, 13))  # nodes of z
 HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes minutes, if activations oscillate from 10
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
+_LEAST = 1e-3  # |c_1| of σ's root mean square, with which m_1 still has modes
 _OTHER = 'theory.losses(p, eta, method="spiked") has no such limit'
 
 
@@ -37,8 +38,10 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
     """
     as_problem(p)
     checks.choice("step_noise", step_noise, STEP_NOISE)
-    if p.student.linear == 0:
-        raise ValueError(f"activation = {p.activation!r}: c_1 = 0, but without it the step makes no spike")
+    linear, size = p.student.linear, sqrt(p.student.second_moment)
+    if abs(linear) < _LEAST * size:
+        found = f"c_1 = {linear:.2g}" + f" beside √(E σ²) = {size:.2g}" * (linear != 0)
+        raise ValueError(f"activation = {p.activation!r}: {found}, but without it the step makes no spike")
     if p.d < FEWEST:
         raise ValueError(f"d = {p.d}: must be at least {FEWEST} here; {_OTHER}")
     if p.N > WIDEST:
@@ -188,7 +191,7 @@ def iterate(features, solution=None):
             break
         past = [*past[-_MEMORY:], (x, step)]
         x = x + step
-        if len(past) > 3:
+        if len(past) > 1:
             states, steps = (np.array(column) for column in zip(*past, strict=True))
             dx, ds = np.diff(states, axis=0).T, np.diff(steps, axis=0).T
             x = x - (dx + ds) @ np.linalg.lstsq(ds, step, rcond=1e-12)[0]

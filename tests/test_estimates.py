@@ -113,6 +113,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
         (lambda: estimates.mean([1.0]), "at least two finite numbers"),
         (lambda: estimates.mean([1.0, np.inf]), "at least two finite numbers"),
+        (lambda: estimates.mean(np.ma.masked_greater([1.0, 2.0, 50.0], 10)), "at least two finite numbers"),
         (lambda: estimates.controlled(np.ones(3), np.ones((3, 2))), "k < 2"),
         (lambda: estimates.controlled(np.ones((4, 3)), 2.0), "k < 3"),
         (lambda: estimates.controlled(np.full((4, 3), np.nan), np.ones((4, 1))), "at least two finite numbers"),

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, interrupt, load, outputs, plan, presets
+from run_notebook import ROOT, UserError, digest, done, interrupt, load, outputs, plan, presets
 
 MOST = 6  # differences named for one notebook
 
@@ -67,11 +67,13 @@ def run(options):
     for start in wanted:
         if not any(name.startswith(start) for name in every):
             raise UserError(f"no notebook's name begins with {start!r}; there are {', '.join(every)}")
+    if len({name[:2] for name in every}) < len(every):
+        raise UserError(f"two notebooks have one number, by which their figures are known: {', '.join(every)}")
     names = [name for name in every if name.startswith(tuple(wanted or [""]))]
     labels = [f"seeds/{seed}" for seed in options.seeds] or ["custom" if options.set else options.preset]
     tasks = [plan(label, name, *options.set) for label in labels for name in names]
     stale = [task for task in tasks if not done(task)]
-    if not stale and labels == ["default"]:  # which holds no failing verdict
+    if not stale and labels == ["default"] and tables_hold():  # a committed set holds no failing verdict
         print("nothing had to run: the results are those of the last run")
         return 0
     said = execute(stale, options) if stale else {}
@@ -87,11 +89,23 @@ def run(options):
         records.keep_large(found)
     if labels in (["large"], ["default"]):
         tables.update()
-    if labels == ["default"]:
+        (ROOT / "build/tables").write_text(ledgers())
+    if labels == ["default"] and stale:
         same = sum(each.get("differences") == [] for each in said.values())
         some = f"{same} of the {len(stale)} notebooks that ran reproduce the committed figures"
         print(some if same < len(stale) else f"reproduces the committed figures: all {same} that ran")
     return status
+
+
+def ledgers():
+    """Digest of all that tables are made of."""
+    return digest(*(path.read_bytes() for path in sorted((ROOT / "figures").glob("*.json"))))
+
+
+def tables_hold():
+    """Whether tables were written after the last ledger, which an interruption or a damaged file can prevent."""
+    path = ROOT / "build/tables"
+    return path.exists() and path.read_text() == ledgers()
 
 
 def outcome(task, said):

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
+_BARE = re.compile(r"(\w+)=((?!(?:true|false|inf|nan)$)[A-Za-z_]+)$")
 
 
 class UserError(Exception):
@@ -34,16 +36,19 @@ def plan(label, name, *settings):
         notebook keeps.   key : digest of all that decides the results.
     """
     path, own, preset = ROOT / f"notebooks/{name}.ipynb", {}, presets().get(label, {}).get(name, {})
+    settings = [_BARE.sub(r'\1="\2"', setting) for setting in settings]  # a shell takes the quotes of a text
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = [["".join(c["source"]), c["metadata"].get("tags", [])] for c in cells if c["cell_type"] == "code"]
         for line in (line for text, tags in code if "parameters" in tags for line in ast.parse(text).body):
             own[(line.target if isinstance(line, ast.AnnAssign) else line.targets[0]).id] = ast.literal_eval(line.value)
         values = preset | tomllib.loads("\n".join(settings))
+        json.dumps([own, values])
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{' '.join(settings)}: must be name=value, a text in quotes: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        raise UserError(f"{path} is no notebook, or its parameters are no literals: {error!r}") from error
+        what = f"{path} is no notebook, or a parameter is no number, text or list"
+        raise UserError(f"{what}: {error!r}") from error
     values |= {"seed": int(label.partition("/")[2])} if label.startswith("seeds/") else {}
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
@@ -88,7 +93,9 @@ def done(task):
         found = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return found if found["key"] == task.key and found["results"] == results(task.label, task.name) else {}
+    if not isinstance(found, dict) or found.get("key") != task.key:
+        return {}
+    return found if found.get("results") == results(task.label, task.name) else {}
 
 
 def main(task):
@@ -103,6 +110,10 @@ def main(task):
         book, written = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
         if not written.exists():
             raise UserError("it wrote no ledger: a notebook ends with Verdicts.conclude()")
+        saved = sorted(path.name for path in written.parent.iterdir() if path.is_file())
+        strange = [name for name in saved if not name.startswith(task.name[:3])]
+        if strange:
+            raise UserError(f"it saved {', '.join(strange)}: the names of its figures begin with {task.name[:3]}")
         rows = [row for row in json.loads(written.read_text(encoding="utf-8"))["rows"] if not row["passed"]]
         if rows and task.label == "default":  # the committed set holds no failing verdict; elsewhere the run is kept
             failing = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in rows]

@@ -32,7 +32,8 @@ def ledgers(folder):
     """All ledgers of a folder, in the order of the notebooks."""
     books = {path: load(path) for path in sorted(folder.glob("[0-9][0-9]_*.json"))}
     for path, book in books.items():
-        if not isinstance(book, dict) or not {"notebook", "claim", "source", "figures", "rows"} <= book.keys():
+        whole = isinstance(book, dict) and {"notebook", "claim", "source", "figures", "rows"} <= book.keys()
+        if not whole or not all({"quantity", "verdict", "claimed", "measured"} <= row.keys() for row in book["rows"]):
             raise UserError(f"{path} is no ledger; git has the committed one")
     return list(books.values())
 

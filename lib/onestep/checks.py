@@ -35,10 +35,12 @@ def choice(argument, value, allowed):
 
 
 def floats(values):
-    """values as a float array; one NaN where they are no real numbers."""
+    """values as a float array; one NaN where they are no real numbers, or some are masked."""
     try:
         array = np.asarray(values)
-        return np.full(1, np.nan) if np.iscomplexobj(array) else np.asarray(array, float)
+        if np.iscomplexobj(array) or np.ma.is_masked(values):
+            return np.full(1, np.nan)
+        return np.asarray(array, float)
     except (TypeError, ValueError):
         return np.full(1, np.nan)
 

@@ -187,7 +187,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     Parameters
     ----------
     p : Problem with d >= 8 inputs and c_1 != 0; without own data, with a Gaussian readout and no `step_samples`
-    eta : step sizes >= 0; None takes n^0.1, n^0.2, …, n^0.5. No step and the best one are added
+    eta : step sizes >= 0; None takes n^0.1, n^0.2, … up to n^0.5 or what theory reaches. No step and the best are added
     trials : replicates of the simulation, >= 2, or 0 for predictions alone, of up to 1e26 units; from 29 on control
         variates lower the standard errors
     seed, jobs : as in `simulate.repeat`
@@ -214,6 +214,8 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
         raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
     as_problem(p, standard=True)  # which the spikes require
     tell("predicting")
+    if eta is None:
+        asked = asked[asked <= theory.fixed_point.family(p).largest]
     best = theory.best_step(p, sqrt(p.n))
     best = theory.best_step(p) if best.at_bound else best
     eta = np.unique([0.0, *asked, best.eta])

@@ -152,8 +152,11 @@ def test_other_refusals(verdicts):
     with pytest.raises(ValueError, match="14_gains"):
         report.Verdicts("Gains", claim="", source="")
     verdicts.agrees("fact", 1.0, Estimate(1.0, 0.1))
-    with pytest.raises(ValueError, match="already"):
-        verdicts.agrees("fact", 1.0, Estimate(1.0, 0.1))
+    with pytest.raises(ValueError, match="gain: all samples are 2: without noise"):
+        verdicts.agrees("gain", 2.0, [2.0, 2.0, 2.0])
+    for row in (verdicts.agrees, verdicts.at_most):
+        with pytest.raises(ValueError, match="already"):
+            row("fact", 1.0, Estimate(1.0, 0.1))
     with pytest.raises(ValueError, match="no negative control"):
         verdicts.conclude()
 

@@ -93,6 +93,7 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
         "10": ("os.kill(os.getppid(), signal.SIGKILL)", "its process ended early"),
         "11": ("report.Verdicts.conclude = lambda self: None", "it wrote no ledger"),
         "12": ("open('12_sample.ipynb', 'a').write(' ')", "it was changed while it ran"),
+        "14": ("report.save(plt.figure(), '07_line', 'No line.', x=x)", "it saved 07_line.npz, 07_line.png: the names"),
     }
     for number, (extra, _) in failures.items():
         project.write(number, extra)
@@ -102,10 +103,10 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
     before = project.snapshot()
     status, text = project.run("--jobs", "2")
     assert status == 1 and "Traceback" not in text
-    assert "7 to run: 08, " in text  # the longest first
+    assert "8 to run: 08, " in text  # the longest first
     for number, (_, said) in failures.items():
         assert re.search(rf"(?m)^{number}_sample: .*(\n  .*)?{re.escape(said)}", text), text
-    assert "6 of 7 notebooks FAILED" in text
+    assert "7 of 8 notebooks FAILED" in text
     after = project.snapshot()
     mine = [name for name in before if re.search(r"/(0\d|10|11)_", name)]
     assert [name for name in mine if before[name] != after[name]] == []
@@ -123,6 +124,7 @@ def test_presets_and_settings_never_touch_the_committed_set(project):
         assert status == 1
         assert "mean: claimed 2.000, measured 7.000" in text
     assert "starts" not in text
+    assert "multiply strings" in project.run("07", "--set", "eta=word")[1]  # a bare word is a text
     assert project.snapshot() == before
     custom = nbformat.read(project / "build/custom/notebooks/08_sample.ipynb", as_version=4)
     assert custom.cells[2].id == "injected-parameters"
@@ -150,6 +152,7 @@ def test_other_roots_are_run_and_their_failures_reported(project):
         (["21"], "no notebook's name begins with '21'; there are 07_sample, 08_broken"),
         (["07", "--set", "m=1"], "07_sample has no parameter m; it has n, eta, seed"),
         (["07", "--set", "n"], "n: must be name=value"),
+        (["07", "--set", "n=1979-05-27"], "a parameter is no number, text or list"),
         (["08"], "notebooks/08_broken.ipynb is no notebook"),
         (["07", "--set", "n=1", "--seeds", "1"], "go one at a time"),
     ],
@@ -160,6 +163,12 @@ def test_what_cannot_be_done_is_said_before_starting(project, words, said):
     assert status == 2
     assert said in text
     assert "starts" not in text and "Traceback" not in text
+
+
+def test_two_notebooks_of_one_number_are_refused(project):
+    (project / "notebooks/07_other.ipynb").write_text("{}")
+    status, text = project.run()
+    assert (status, "two notebooks have one number" in text) == (2, True)
 
 
 def test_a_damaged_ledger_is_named_and_written_anew(project):
@@ -214,6 +223,9 @@ def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project
     wait_for(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
     assert not (project / "figures/08_sample.json").exists()
     assert list((project / "build/default").iterdir()) == [stamp]
+    status, text = project.run("07")  # the tables are still those of the run before
+    assert status == 0 and "starts" not in text
+    assert "|9.500|9.510 ± 0.10|" in (project / "README.md").read_text()
     assert "nothing had to run" in project.run("07")[1]
 
 

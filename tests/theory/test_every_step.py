@@ -397,6 +397,8 @@ def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     assert ridge.test <= best.test
     with pytest.raises(ValueError, match="largest"):
         theory.every_step.best_step(P1, largest=0.0)
+    far = theory.every_step.best_step(Problem(200, 8, 1), largest=1e3)
+    assert far.eta < 40 and far.at_bound
     monkeypatch.setattr(theory.every_step, "_RIDGES", (1e-6, 1e-4))
     assert theory.every_step.best_ridge(P1, best.eta).at_bound
 

@@ -10,7 +10,6 @@ control that is not rejected and a row none of whose controls is are "not judged
 """
 
 import json
-import math
 
 import numpy as np
 from scipy import special
@@ -85,8 +84,8 @@ class Verdicts:
         if not 0 < rate < 1:
             raise ValueError(f"{quantity}: rate = {rate!r}: must lie between 0 and 1")
         row, lower, upper = _binomial(quantity, rate, successes)
-        reach = np.mean(successes) - lower
-        self._add("bound", quantity, row | _marks(headline, front), lower >= rate, upper < rate, reach)
+        marks, reach = _marks(headline, front), np.mean(successes) - lower
+        self._add("bound", quantity, row | marks, lower >= rate, upper < rate, reach)
         for name, wrong in _pairs(quantity, control):
             row, _, upper = _binomial(quantity, rate, wrong)
             row |= {"of": quantity, "name": name} | _marks()
@@ -119,13 +118,12 @@ class Verdicts:
             if {other["verdict"] for other in self.rows if other.get("of") == row["quantity"]} == {UNJUDGED}:
                 row["verdict"] = UNJUDGED if row["passed"] else row["verdict"]
         self._show()
-        number = self.notebook[:3]
         ledger = {
             "notebook": self.notebook,
             "claim": self.claim,
             "source": self.source,
             "parameters": session.parameters(),
-            "figures": {name: finding for name, finding in session.saved.items() if name.startswith(number)},
+            "figures": {name: finding for name, finding in session.saved.items() if name.startswith(self.notebook[:3])},
             "rows": self.rows,
         }
         text = json.dumps(ledger, indent=1, sort_keys=True, ensure_ascii=False)
@@ -161,14 +159,14 @@ class Verdicts:
                 "claimed": session.rounded(claimed),
                 "measured": session.rounded(found.value),
                 "se": session.rounded(found.se),
-                "dof": session.rounded(found.dof) if math.isfinite(found.dof) else None,
+                "dof": session.rounded(found.dof) if np.isfinite(found.dof) else None,
                 "tolerance": session.rounded(reach + allowance),
             },
         }
         self._add(kind, quantity, row | marks, passed, refuted, (reach + allowance) / scale)
 
     def _add(self, kind, quantity, row, passed, refuted, resolution):
-        if any(other["quantity"] == quantity and other["kind"] == kind for other in self.rows):
+        if any(other["quantity"] == quantity and other["control"] == (kind == "control") for other in self.rows):
             raise ValueError(f"{self.notebook} already has a verdict on {quantity!r}")
         wrong = "HOLDS, BUT MUST NOT" if kind == "control" else "FAILS"
         unjudged = session.quick() and not passed and not refuted
@@ -184,7 +182,7 @@ class Verdicts:
 
     def _show(self):
         head, body = folded(self.rows)
-        plain = "\n".join(" | ".join(line) for line in [head, *body])
+        plain = "\n".join(map(" | ".join, [head, *body]))
         session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
 
 
@@ -322,6 +320,8 @@ def _estimate(quantity, measured):
             found = estimates.mean(measured)
         except ValueError as error:
             raise ValueError(f"{quantity}: {error}") from None
+        if found.se <= 1e-12 * abs(found.value):
+            raise ValueError(f"{quantity}: all samples are {found.value:.6g}: without noise give Estimate(value, 0.0)")
         return Estimate(float(found.value), float(found.se), float(found.dof))
     value, se = (_finite(quantity, what, getattr(measured, what)) for what in ("value", "se"))
     dof = np.asarray(measured.dof).item()

@@ -20,7 +20,7 @@ from ..hermite import LONGEST_SERIES, Polynomial
 from ..problem import as_problem
 from . import staircase
 from .fixed_point.first_batch import spread
-from .fixed_point.solver import HEAVIEST, QUADRATURE, WIDEST, family, learned_at, resolved
+from .fixed_point.solver import QUADRATURE, WIDEST, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
@@ -261,7 +261,7 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     Parameters
     ----------
     p : the `Problem`.
-    largest : 3√n by default, or what quadrature resolves if that is less. Steps of order √n are the largest that the
+    largest : 3√n by default, and never more than quadrature resolves. Steps of order √n are the largest that the
         theory covers, so that a minimum there is no optimum.
     step_noise : as in `fixed_point`.
 
@@ -269,9 +269,8 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     -------
     `Best`.
     """
-    if largest is None:
-        largest = min(3 * sqrt(as_problem(p).n), 0.999 * HEAVIEST / family(p, step_noise=step_noise).strength)
-    largest = checks.number("largest", largest, above=0)
+    largest = 3 * sqrt(as_problem(p).n) if largest is None else checks.number("largest", largest, above=0)
+    largest = min(largest, family(p, step_noise=step_noise).largest)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
     low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)  # on the coarsest quadrature
     found, last = resolved(p, high, step_noise)

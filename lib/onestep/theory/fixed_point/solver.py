@@ -15,7 +15,7 @@ from ...problem import Problem, as_problem
 from .. import quadrature
 from ..random_features import IMAGINARY
 from . import equations
-from .first_batch import FirstBatch, first_batch
+from .first_batch import FirstBatch, first_batch, spread
 from .nodes import features as equivalent_features
 from .units import STEP_NOISE
 
@@ -105,6 +105,11 @@ class Family:
     def strength(self):
         """Root mean square over units of the spike u, over η."""
         return abs(self.p.student.linear) * sqrt(self.batch.D / self.p.N)
+
+    @property
+    def largest(self):
+        """The largest step that quadrature resolves, for both first batches of eq. (43)."""
+        return 0.999 * HEAVIEST / max(replace(self, batch=batch).strength for batch in spread(self.batch, self.p.d))
 
     def features(self, eta):
         """`nodes.Features` at step eta."""

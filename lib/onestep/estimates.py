@@ -124,8 +124,10 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     sizes, powers = _grid(sizes, "sizes"), np.atleast_1d(checks.floats(powers))
     if not isinstance(parts, list | tuple) or len(parts) != len(sizes) or len(sizes) <= len(powers):
         raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
-    if not all(isinstance(x, Estimate) and np.min(x.se) > 0 and np.isfinite(x.value).all() for x in parts):
+    if not all(isinstance(x, Estimate) and np.min(x.se) > 0 and np.isfinite(x.value + x.se).all() for x in parts):
         raise ValueError("parts: must be finite Estimates with standard errors > 0")
+    if not np.all((powers > 0) & (powers < inf)):
+        raise ValueError(f"powers = {powers}: must be numbers > 0")
     values, errors, dofs = (
         np.array([np.broadcast_to(getattr(part, field), np.shape(parts[0].value)) for part in parts], float)
         for field in ("value", "se", "dof")
@@ -149,7 +151,7 @@ def _weighted(design, value, error, dof):
 
 def crossing(x, y, level):
     """Where a curve y (k,) first rises through `level`, interpolated linearly in log x."""
-    x, y = _curve(x, y)
+    (x, y), level = _curve(x, y), checks.number("level", level)
     rises = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
     if not rises.size:
         raise ValueError(f"level = {level!r}: the curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
@@ -201,7 +203,7 @@ def power_law(x, log_y) -> Estimate:
     if not isinstance(log_y, Estimate):
         raise ValueError(f"log_y: must be an Estimate of {len(x)} values, not {type(log_y).__name__}")
     value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
-    if value.shape != x.shape or not np.all(error > 0) or not np.isfinite(value).all():
+    if value.shape != x.shape or not np.all(error > 0) or not np.isfinite(value + error).all():
         raise ValueError(f"log_y {value.shape}: must be finite, with positive errors, on as many points as x")
     return _weighted(np.vander(np.log(x), 2), value, error, dof)
 
@@ -245,6 +247,6 @@ def _curve(x, y):
 
 def _grid(x, name="x"):
     x = checks.floats(x)
-    if x.ndim != 1 or len(x) < 2 or not x[0] > 0 or not np.all(np.diff(x) > 0):
+    if x.ndim != 1 or len(x) < 2 or not 0 < x[0] < x[-1] < inf or not np.all(np.diff(x) > 0):
         raise ValueError(f"{name} = {x}: must be at least two positive numbers in increasing order")
     return x

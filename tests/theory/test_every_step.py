@@ -85,6 +85,8 @@ def test_problems_outside_the_calibrated_range_are_reported():
     assert theory.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
     dense = p.replace(d=60, initial_output="full")
     assert theory.uncalibrated(dense) == ['n/d² = 0.25, not 0 to 0.03 (initial_output = "full")']
+    weak = p.replace(initial_output="full", teacher=(0.0, 0.1))
+    assert theory.uncalibrated(weak) == ['E σ²/E y² = 34.1, not 0.1 to 5 (initial_output = "full")']
     dense = dense.replace(initial_output="negligible", teacher=(0.0, 1.0, 0.4))
     assert theory.uncalibrated(dense) == []
     stronger = dense.replace(teacher=(0.0, 1.0, 0.5))

@@ -42,6 +42,7 @@ CALIBRATED = {
 LONGEST = 1.1  # η√(E σ² E y²/n), the step in units that do not change with those of labels and features
 # n/d² above which the full initial output is not covered, |c⋆2/c⋆1| to .4, for quadratic activations to .1 |c_1/c_2|
 _DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
+_OUTPUT = (0.1, 5.0)  # E σ²/E y² with the full initial output, the power of that output over the labels'
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,11 @@ def uncalibrated(p):
     """What of p lies outside of the problems on which `Error` was calibrated, in words; [] if nothing does."""
     found, box = _measures(as_problem(p)), dict(CALIBRATED)
     if p.initial_output == "full":
-        box["n/d²"] = (0.0, _DENSE)
+        box |= {"n/d²": (0.0, _DENSE), "E σ²/E y²": _OUTPUT}
     if found["n/d²"] > _DENSE:
         bent = isinstance(p.student, Polynomial) * found["|c_2/c_1|"]
         box["|c⋆2/c⋆1|"] = (0.0, min(_QUADRATIC, _BOTH / bent if bent else np.inf))
-    where = {"n/d²": ' (initial_output = "full")' * (p.initial_output == "full")}
+    where = dict.fromkeys(("n/d²", "E σ²/E y²"), ' (initial_output = "full")' * (p.initial_output == "full"))
     where["|c⋆2/c⋆1|"] = f" (n/d² above {_DENSE:g})" * (found["n/d²"] > _DENSE)
     said = [
         f"{name} = {found[name]:.3g}, not {low:g} {'or more' if high == np.inf else f'to {high:g}'}"
@@ -152,8 +153,8 @@ def _measures(p):
     ratios |= {f"|c⋆{k}/c⋆1|": b / b1 if b1 else np.inf for k, b in ((2, b2), (3, b3))}
     ratios["share of E σ⋆² above degree 3"] = round(1 - min(resolved, 1.0), 9)
     ratios |= {f"|c_{k}/c_1|": round(x / c1, 9) if c1 else np.inf for k, x in zip((2, 3), c, strict=True)}
-    ratios |= {"ridge/E σ²": p.ridge / p.student.second_moment, "noise/√(E σ⋆²)": p.noise / sqrt(power)}
-    return {"n": p.n, "d": p.d, **ratios}
+    ratios |= {"noise/√(E σ⋆²)": p.noise / sqrt(power), "E σ²/E y²": p.student.second_moment / p.label_power}
+    return {"n": p.n, "d": p.d, **ratios, "ridge/E σ²": p.ridge / p.student.second_moment}
 
 
 def _cubic(p):

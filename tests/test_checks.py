@@ -45,7 +45,7 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
         (lambda: simulate.repeat(3, 2, 0), "replicate = 3: must be a function"),
         (lambda: simulate.key(0, 1.5), "branch = 1.5: must be a whole number >= 0"),
         (lambda: SMALL.replace(activation=(0.0, 0.0)), "second moment must be finite and positive"),
-        (lambda: theory.losses(SMALL.replace(activation=lambda z: np.sin(6 * z)), 1.0), "c_1 = 9.1e-08 beside"),
+        (lambda: theory.losses(SMALL.replace(activation=lambda z: np.sin(6 * z)), 1.0), r"c_1 = 9\.1e-08, below"),
     ],
 )
 def test_errors_name_the_argument_its_value_and_what_is_allowed(call, message):

@@ -13,7 +13,8 @@ import psutil
 def whole(argument, value, least, most=10**300):
     """value as an int, a whole number >= least and <= most."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        bound = f" and <= {most if most < 10**300 else '1e300'}" if isinstance(value, int) and value > most else ""
+        above = isinstance(value, int | np.integer) and value > most
+        bound = f" and <= {most if most < 10**300 else '1e300'}" * above
         raise ValueError(f"{argument} = {value!r:.40}: must be a whole number >= {least}{bound}")
     return int(value)
 

@@ -104,7 +104,12 @@ def test_problems_outside_the_calibrated_range_are_reported():
     assert theory.uncalibrated(fourth) == [
         "share of E σ⋆² above degree 3 = 0.194, not 0 to 0.035",
         "|c_2/c_1| = 1, not 0 to 0.5",
+        "teacher = a function that outgrows its Hermite series to degree 3",
     ]
+    for field, f in (("teacher", np.sinh), ("activation", lambda z: np.exp(z) - np.exp(0.5))):
+        assert f"{field} = a function that outgrows its Hermite series to degree 3" in theory.uncalibrated(
+            p.replace(**{field: f})
+        )
     cubic = theory.uncalibrated(p.replace(activation=(0.0, 1.0, 0.0, 0.2)))
     assert cubic == ["|c_3/c_1| = 0.2, not 0 to 0.17", "activation = a polynomial of degree 3 or more"]
     for readout, covered, not_covered in (

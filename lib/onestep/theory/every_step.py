@@ -42,6 +42,7 @@ CALIBRATED = {
 LONGEST = 1.1  # η√(E σ² E y²/n), the step in units that do not change with those of labels and features
 # n/d² above which the full initial output is not covered, |c⋆2/c⋆1| to .4, for quadratic activations to .1 |c_1/c_2|
 _DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
+_AT_8 = (1.0, 8.0, 63.0, 488.0)  # H_0 to H_3 at 8
 _OUTPUT = (0.1, 5.0)  # E σ²/E y² with the full initial output, the power of that output over the labels'
 
 
@@ -137,6 +138,9 @@ def uncalibrated(p):
         if not low <= found[name] <= high
     ]
     said += ["activation = a polynomial of degree 3 or more"] * _cubic(p)
+    for name, f in (("activation", p.student), ("teacher", p.target)):
+        if np.max(np.abs(f(np.array([-8.0, 8.0])))) > 2 * np.abs(f.coefficients(3)) @ _AT_8:
+            said.append(f"{name} = a function that outgrows its Hermite series to degree 3")
     if (values := p.readout_values) is not None:
         c_2, c_3, even = found["|c_2/c_1|"], found["|c_3/c_1|"], abs(values.mean()) < 1e-9
         if not np.allclose(np.abs(values), 1) or (c_2 and (c_3 or not even)):
@@ -230,12 +234,7 @@ def _over_batches(family, eta, losses, solutions):
 
 
 def learned(p, eta, degree, *, step_noise="correlated"):
-    """Hermite coefficients b_k = E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fitted f̂; (*eta.shape, degree + 1).
-
-    Of the mean first batch. The mean of f̂ given β̂ᵀx and the teacher's direction follows from the mean residual of the
-    fit: that is the derivative of L_tr with respect to the labels, and 1 + κ_z times it is the residual of a sample
-    left out.
-    """
+    """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1)."""
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0, LONGEST_SERIES - 1)
     _, solved = _downwards(p, np.atleast_1d(eta), step_noise)
     out = [[learned_at(each.features, each.state, k) for k in range(degree + 1)] for each in solved]

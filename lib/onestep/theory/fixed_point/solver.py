@@ -40,7 +40,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
     checks.choice("step_noise", step_noise, STEP_NOISE)
     linear, size = p.student.linear, sqrt(p.student.second_moment)
     if abs(linear) < _LEAST * size:
-        found = f"c_1 = {linear:.2g}" + f" beside √(E σ²) = {size:.2g}" * (linear != 0)
+        found = f"c_1 = {linear:.2g}" + f", below {_LEAST:g} √(E σ²) = {_LEAST * size:.2g}" * (linear != 0)
         raise ValueError(f"activation = {p.activation!r}: {found}, but without it the step makes no spike")
     if p.d < FEWEST:
         raise ValueError(f"d = {p.d}: must be at least {FEWEST} here; {_OTHER}")

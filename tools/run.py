@@ -89,7 +89,7 @@ def run(options):
         records.keep_large(found)
     if labels in (["large"], ["default"]):
         tables.update()
-        (ROOT / "build/tables").write_text(ledgers())
+        (ROOT / "build/tables").write_text(ledgers_digest())
     if labels == ["default"] and stale:
         same = sum(each.get("differences") == [] for each in said.values())
         some = f"{same} of the {len(stale)} notebooks that ran reproduce the committed figures"
@@ -97,7 +97,7 @@ def run(options):
     return status
 
 
-def ledgers():
+def ledgers_digest():
     """Digest of all that tables are made of."""
     return digest(*(path.read_bytes() for path in sorted((ROOT / "figures").glob("*.json"))))
 
@@ -105,7 +105,7 @@ def ledgers():
 def tables_hold():
     """Whether tables were written after the last ledger, which an interruption or a damaged file can prevent."""
     path = ROOT / "build/tables"
-    return path.exists() and path.read_text() == ledgers()
+    return path.exists() and path.read_text() == ledgers_digest()
 
 
 def outcome(task, said):

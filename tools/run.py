@@ -7,7 +7,6 @@ README and docs/. `quick` and `large` take other sizes from notebooks/presets.to
 
 import argparse
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -17,26 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, digest, done, interrupt, load, outputs, plan, presets
-
-MOST = 6  # differences named for one notebook
+from run_notebook import ROOT, UserError, done, load, outputs, plan, presets
 
 
 def main():
     """The command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.partition("\n\n")[0], allow_abbrev=False)
     parser.add_argument("notebooks", nargs="*", metavar="NB", help="beginnings of names, such as 13; default: all")
-    parser.add_argument("--preset", default="default", choices=("quick", "default", "large"))
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of parameters")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[], metavar="ROOT", help="run under each root")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="notebooks at a time (default: one a core)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--preset", default="default", choices=("quick", "default", "large"))
+    which.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of parameters")
+    which.add_argument("--seeds", nargs="+", type=int, default=[], metavar="ROOT", help="run under each root")
     options = parser.parse_args()
-    if options.jobs < 1:
-        parser.error("--jobs takes a whole number >= 1")
-    if min(options.seeds, default=0) < 0:
-        parser.error("--seeds takes whole numbers >= 0")
-    if (options.preset != "default") + bool(options.set) + bool(options.seeds) > 1:
-        parser.error("--preset, --set and --seeds go one at a time")
     try:
         (ROOT / "build").mkdir(exist_ok=True)
         with open(ROOT / "build/lock", "w") as lock:  # which the processes started here inherit
@@ -67,17 +59,16 @@ def run(options):
     for start in wanted:
         if not any(name.startswith(start) for name in every):
             raise UserError(f"no notebook's name begins with {start!r}; there are {', '.join(every)}")
-    if len({name[:2] for name in every}) < len(every):
-        raise UserError(f"two notebooks have one number, by which their figures are known: {', '.join(every)}")
     names = [name for name in every if name.startswith(tuple(wanted or [""]))]
     labels = [f"seeds/{seed}" for seed in options.seeds] or ["custom" if options.set else options.preset]
     tasks = [plan(label, name, *options.set) for label in labels for name in names]
     stale = [task for task in tasks if not done(task)]
-    if not stale and labels == ["default"] and tables_hold():  # a committed set holds no failing verdict
-        print("nothing had to run: the results are those of the last run")
+    stamp = ROOT / "build/tables"  # touched once tables are made of all ledgers
+    if not stale and labels == ["default"] and stamp.exists() and stamp.stat().st_mtime_ns > newest_ledger():
+        print("nothing had to run: the results are those of the last run")  # a committed set holds no failing verdict
         return 0
     said = execute(stale, options) if stale else {}
-    found = [(task, *outcome(task, said.get(task.key, {}))) for task in tasks]
+    found = [(task, *outcome(task, said.get(task.key))) for task in tasks]
 
     import records
     import tables
@@ -89,30 +80,23 @@ def run(options):
         records.keep_large(found)
     if labels in (["large"], ["default"]):
         tables.update()
-        (ROOT / "build/tables").write_text(ledgers_digest())
+        stamp.touch()
     if labels == ["default"] and stale:
-        same = sum(each.get("differences") == [] for each in said.values())
+        same = sum(done(task).get("differences") == [] for task in stale)
         some = f"{same} of the {len(stale)} notebooks that ran reproduce the committed figures"
         print(some if same < len(stale) else f"reproduces the committed figures: all {same} that ran")
     return status
 
 
-def ledgers_digest():
-    """Digest of all that tables are made of."""
-    return digest(*(path.read_bytes() for path in sorted((ROOT / "figures").glob("*.json"))))
-
-
-def tables_hold():
-    """Whether tables were written after the last ledger, which an interruption or a damaged file can prevent."""
-    path = ROOT / "build/tables"
-    return path.exists() and path.read_text() == ledgers_digest()
+def newest_ledger():
+    return max(path.stat().st_mtime_ns for path in (ROOT / "figures").glob("*.json"))
 
 
 def outcome(task, said):
     """(a notebook's ledger or None, what is wrong, what is known of its run or {})."""
     known = done(task)
     if not known:
-        return None, said.get("message", "something that it rests on changed during the run: run it again"), known
+        return None, said, known
     from onestep.report import describe
 
     book = load(outputs(task.label)[1] / f"{task.name}.json")
@@ -128,11 +112,13 @@ def execute(tasks, options):
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     bar = tqdm(total=sum(cost.values()), bar_format=line, smoothing=0, leave=False, disable=None)
     bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
-    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(options.jobs)
+    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(max(1, options.jobs))
     try:
         said = pool.map(partial(one, bar, cost, processes, stop, options), tasks)
         return {task.key: each for task, each in zip(tasks, said, strict=True)}
     except KeyboardInterrupt:
+        for number in (signal.SIGINT, signal.SIGTERM):  # once is enough: ending the kernels takes a second
+            signal.signal(number, lambda *_: None)
         stop.set()
         for process in processes:
             process.terminate()
@@ -145,29 +131,25 @@ def execute(tasks, options):
 def one(bar, cost, processes, stop, options, task):
     """Run one task in a process of its own; returns what that says of it."""
     if stop.is_set():
-        return {"message": "interrupted"}
+        return "interrupted"
     where = f"{task.name}, root {task.in_force['seed']}" if options.seeds else task.name
     bar.write(f"{where}: starts")
     command = [sys.executable, ROOT / "tools/run_notebook.py", task.label, task.name, *options.set]
-    said = {"message": "its process ended early, perhaps as the memory ran out"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, close_fds=False) as process:
+    said = ""
+    # in a process group of its own, so that an interruption reaches it once, from here
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, close_fds=False, process_group=0) as process:
         processes.append(process)
         for line in process.stdout:
             if line == ".\n":
                 bar.update(cost[task.key] / task.cells)
             else:
-                said = json.loads(line)
-    text = f"{where}: {said.get('cost', 'FAILED')}"
-    if task.label == "default" and "cost" in said:
-        found = said["differences"]
-        more = [f"and {len(found) - MOST} more"] * (len(found) > MOST)
-        first = "differs from the results that were there, and is written anew:" if found else "as before"
-        text += ", " + "\n  ".join([first, *found[:MOST], *more])
-    bar.write(text)
+                said += line
+    said = said.rstrip() or "its process ended early, perhaps as the memory ran out"
+    bar.write(f"{where}: {'FAILED, ' * bool(process.returncode)}{said}")
     return said
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     sys.exit(main())

@@ -1,15 +1,13 @@
 """One notebook through papermill, in a process of its own: `run.py` starts one for each notebook that is not current.
 
-It prints a point after each cell and, last, a line of JSON: what is wrong, or where results differ from those that were
-there and what the run cost. A notebook that fails leaves its earlier results as they were, and so does one of the
-committed set whose verdicts fail.
+It prints a point after each cell and, last, what came of it. A notebook that fails leaves its earlier results as they
+were, and so does one of the committed set whose verdicts fail.
 """
 
 import ast
 import hashlib
 import json
 import os
-import re
 import resource
 import signal
 import sys
@@ -21,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
-_BARE = re.compile(r"(\w+)=((?!(?:true|false|inf|nan)$)[A-Za-z_]+)$")
+MOST = 6  # differences that are named
 
 
 class UserError(Exception):
@@ -32,23 +30,18 @@ def plan(label, name, *settings):
     """The run of a notebook: label, name, values (other than its own), in_force (all), cells (of code), made and key.
 
     label : "default" for the committed set; quick, large, seeds/101 and custom for results in build/<label>.
-    settings : name=value in the notation of TOML, for custom.   made : digest of code and values, which an executed
-        notebook keeps.   key : digest of all that decides the results.
+    settings : name=value, for custom.   made : digest of code and values, which an executed notebook keeps.
+    key : digest of all that decides the results.
     """
-    path, own, preset = ROOT / f"notebooks/{name}.ipynb", {}, presets().get(label, {}).get(name, {})
-    settings = [_BARE.sub(r'\1="\2"', setting) for setting in settings]  # a shell takes the quotes of a text
+    path, own, values = ROOT / f"notebooks/{name}.ipynb", {}, dict(presets().get(label, {}).get(name, {}))
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = load(path)["cells"]
         code = [["".join(c["source"]), c["metadata"].get("tags", [])] for c in cells if c["cell_type"] == "code"]
         for line in (line for text, tags in code if "parameters" in tags for line in ast.parse(text).body):
             own[(line.target if isinstance(line, ast.AnnAssign) else line.targets[0]).id] = ast.literal_eval(line.value)
-        values = preset | tomllib.loads("\n".join(settings))
-        json.dumps([own, values])
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{' '.join(settings)}: must be name=value, a text in quotes: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        what = f"{path} is no notebook, or a parameter is no number, text or list"
-        raise UserError(f"{what}: {error!r}") from error
+        raise UserError(f"{path} is no notebook, or a parameter is no number, text or list: {error!r}") from error
+    values |= dict(setting(text, own) for text in settings)
     values |= {"seed": int(label.partition("/")[2])} if label.startswith("seeds/") else {}
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
@@ -57,12 +50,24 @@ def plan(label, name, *settings):
     return SimpleNamespace(label=label, name=name, key=digest(made.encode(), library().encode()), **facts)
 
 
+def setting(text, own):
+    """(name, value) of name=value: a number or list as Python writes it, or a text, whose quotes a shell may take."""
+    name, equals, value = text.partition("=")
+    try:
+        found = ast.literal_eval(value)
+        json.dumps(found)
+    except (ValueError, SyntaxError, TypeError):
+        found = value
+    if not equals or (isinstance(found, str) and not isinstance(own.get(name, ""), str)):
+        raise UserError(f"{text}: must be name=value, with a number or a list where the notebook has one")
+    return name, found
+
+
 @cache
 def presets():
     return load(ROOT / "notebooks/presets.toml", tomllib.loads)
 
 
-@cache
 def library():
     """Digest of the library, the lock and the interpreter."""
     files = [*sorted((ROOT / "lib").rglob("*.py")), ROOT / "requirements.txt"]
@@ -79,53 +84,55 @@ def outputs(label):
     return base / "notebooks", base / "figures"
 
 
-def results(label, name):
+def results(task):
     """Digest of a notebook's results as they lie in their places."""
-    notebooks, figures = outputs(label)
-    files = [*sorted(figures.glob(f"{name[:3]}*")), notebooks / f"{name}.ipynb"]
+    notebooks, figures = outputs(task.label)
+    files = [*sorted(figures.glob(f"{task.name[:3]}*")), notebooks / f"{task.name}.ipynb"]
     return digest(*(path.name.encode() + path.read_bytes() for path in files if path.exists()))
 
 
+def record(task):
+    """The file that says what is known of a run: key, results, seconds, CPU seconds, differences."""
+    return ROOT / f"build/{task.label}/{task.name}.done"
+
+
 def done(task):
-    """What is known of the task's run (key, results, CPU seconds, seconds) if what it made is still there, else {}."""
-    path = ROOT / f"build/{task.label}/{task.name}.done"
+    """What is known of the task's run if what it made is still there, else {}."""
     try:
-        found = json.loads(path.read_text())
+        known = json.loads(record(task).read_text())
     except (OSError, ValueError):
         return {}
-    if not isinstance(found, dict) or found.get("key") != task.key:
-        return {}
-    return found if found.get("results") == results(task.label, task.name) else {}
+    return known if (known["key"], known["results"]) == (task.key, results(task)) else {}
 
 
 def main(task):
-    """Execute a notebook and put its results into place; where they differ from what was there, and what it cost.
+    """Execute a notebook and put its results into place; returns what it cost and where they differ from those before.
 
     Raises UserError, with the earlier results as they were, where the run failed.
     """
-    began, path = time.monotonic(), ROOT / f"notebooks/{task.name}.ipynb"
-    before, stamp = path.read_bytes(), ROOT / f"build/{task.label}/{task.name}.done"
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=stamp.parent, prefix=".") as staging:
-        book, written = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
-        if not written.exists():
+    began, path, committed = time.monotonic(), ROOT / f"notebooks/{task.name}.ipynb", task.label == "default"
+    before = library(), committed and path.read_bytes()
+    record(task).parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=record(task).parent, prefix=".") as staging:
+        book, ledger = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
+        if not ledger.exists():
             raise UserError("it wrote no ledger: a notebook ends with Verdicts.conclude()")
-        saved = sorted(path.name for path in written.parent.iterdir() if path.is_file())
-        strange = [name for name in saved if not name.startswith(task.name[:3])]
-        if strange:
-            raise UserError(f"it saved {', '.join(strange)}: the names of its figures begin with {task.name[:3]}")
-        rows = [row for row in json.loads(written.read_text(encoding="utf-8"))["rows"] if not row["passed"]]
-        if rows and task.label == "default":  # the committed set holds no failing verdict; elsewhere the run is kept
-            failing = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in rows]
-            raise UserError("\n  ".join(["these verdicts fail:", *failing]))
-        if path.read_bytes() != before and task.label == "default":
-            raise UserError("it was changed while it ran: run it again")
-        deaf()  # results are put into place as a whole
-        differences = install(task, book, Path(staging))
+        failing = [row for row in load(ledger)["rows"] if not row["passed"]]
+        if failing and committed:  # elsewhere the run is kept
+            rows = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in failing]
+            raise UserError("\n  ".join(["these verdicts fail:", *rows]))
+        if before != (library(), committed and path.read_bytes()):
+            raise UserError("it or the library was changed while it ran: run it again")
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # results are put into place as a whole
+        found = install(task, book, Path(staging))
     used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
-    known = {"key": task.key, "results": results(task.label, task.name), "seconds": seconds}
-    write({stamp: json.dumps(known | {"cpu": used.ru_utime + used.ru_stime}).encode()})
-    return {"differences": differences, "cost": f"{seconds:.0f} s, {used.ru_utime + used.ru_stime:.0f} CPU s"}
+    cpu = used.ru_utime + used.ru_stime
+    known = {"key": task.key, "results": results(task), "seconds": seconds, "cpu": cpu, "differences": found}
+    write({record(task): json.dumps(known).encode()})
+    said = f"{seconds:.0f} s, {cpu:.0f} CPU s" + ", as before" * (committed and not found)
+    more = [f"and {len(found) - MOST} more"] * (len(found) > MOST)
+    first = f"{said}, differs from the results that were there, and is written anew:"
+    return "\n  ".join([first, *found[:MOST], *more]) if found else said
 
 
 def execute(path, task, staging):
@@ -148,19 +155,22 @@ def execute(path, task, staging):
     }
     if task.label == "large":  # hours of replicates: a run that is killed goes on where it was
         os.environ |= {"ONESTEP_KEEP": str(ROOT / "build/replicates"), "ONESTEP_KEEP_KEY": task.key}
-    options = {
-        "kernel_name": "python3",
-        "language": "python",
-        "progress_bar": False,
-        "cwd": path.parent,
-        "shutdown_kernel": "immediate",
-    }
-    options["coalesce_streams"] = True  # where a stream is cut depends on timing
-    options["on_cell_executed"] = lambda **_: print(".", flush=True)
     with tempfile.TemporaryDirectory(prefix="onestep-", dir="/tmp") as sockets:  # over TCP kernels can race for a port
         ipc = {"transport": "ipc", "ip": f"{sockets}/k", "connection_file": f"{sockets}/k.json"}
         try:
-            book = execute_notebook(path, None, task.values, config=Config({"KernelManager": ipc}), **options)
+            book = execute_notebook(
+                path,
+                None,
+                task.values,
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                cwd=path.parent,
+                shutdown_kernel="immediate",
+                coalesce_streams=True,  # where a stream is cut depends on timing
+                on_cell_executed=lambda **_: print(".", flush=True),
+                config=Config({"KernelManager": ipc}),
+            )
         except PapermillExecutionError as error:
             where = f"cell {error.exec_count}, which begins {error.source.strip().splitlines()[0]!r}"
             raise UserError(f"{where}, raised {error.ename}: {error.evalue}") from error
@@ -192,26 +202,25 @@ def install(task, book, staging):
     """
     notebooks, figures = outputs(task.label)
     target = notebooks / f"{task.name}.ipynb"
-    committed = {path.name: path for path in figures.glob(f"{task.name[:3]}*")}
-    fresh = {path.name: path for path in staging.iterdir() if path.is_file()}
+    there = {path.name: path for path in figures.glob(f"{task.name[:3]}*")}
+    fresh = {path.name: path for path in staging.glob(f"{task.name[:3]}*")}
     found = []
     if task.label == "default":
-        code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-        there = json.loads(target.read_text(encoding="utf-8"))
-        old = {cell["id"]: cell for cell in there["cells"]}
-        found = differences(code, old, fresh, committed)
-        if not found and there["metadata"].get("made") == task.made:
-            fresh = committed
+        code, earlier = [cell for cell in book["cells"] if cell["cell_type"] == "code"], load(target)
+        old = {cell["id"]: cell for cell in earlier["cells"]}
+        found = differences(code, old, fresh, there)
+        if not found and earlier["metadata"].get("made") == task.made:
+            fresh = there
             for cell in code:
                 cell["outputs"] = old[cell["id"]]["outputs"]
     text = json.dumps(book, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     write({figures / name: path.read_bytes() for name, path in fresh.items()} | {target: text.encode()})
-    for gone in committed.keys() - fresh.keys():
-        committed[gone].unlink()
+    for gone in there.keys() - fresh.keys():
+        there[gone].unlink()
     return found
 
 
-def differences(code, old, fresh, committed):
+def differences(code, old, fresh, there):
     """Where the results of a run differ from those that were there, in words. Verdicts are shown in a cell."""
     from same import arrays_differ, first_difference
 
@@ -219,14 +228,18 @@ def differences(code, old, fresh, committed):
     for cell in code:
         if pair := first_difference(shown(cell), shown(old.get(cell["id"], {}))):
             found.append(f"cell {cell['id']}: {pair[0]} where {pair[1]} was found before")
-    for name in sorted(fresh.keys() | committed.keys()):
-        if name not in committed or name not in fresh:
-            found.append(f"{name}: {'new' if name in fresh else 'gone'}")
-        elif name.endswith(".npz"):
-            found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], committed[name])]
-        elif name.endswith(".json") and marks(fresh[name]) != marks(committed[name]):
-            found.append(f"{name}: rows are marked otherwise")
+    for name in sorted(fresh.keys() ^ there.keys()):
+        found.append(f"{name}: {'new' if name in fresh else 'gone'}")
+    for name in sorted(name for name in fresh.keys() & there.keys() if name.endswith(".npz")):
+        found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]
     return found
+
+
+def shown(cell):
+    """The text of a cell's outputs; of a picture, that there is one."""
+    data = [output.get("data", {}) | {"text": output.get("text", "")} for output in cell.get("outputs", [])]
+    parts = [part for each in data for part in sorted(each.items())]
+    return "\n".join(kind if kind.startswith("image") else "".join(text) for kind, text in parts)
 
 
 def load(path, parse=json.loads):
@@ -235,22 +248,6 @@ def load(path, parse=json.loads):
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged; git has the committed one: {error}") from error
-
-
-def marks(path):
-    """What a ledger says that no cell shows: its claim, and which rows are headlines and the front; None if damaged."""
-    try:
-        book = json.loads(path.read_text(encoding="utf-8"))
-        return book.get("claim"), [(row["quantity"], row.get("headline"), row.get("front")) for row in book["rows"]]
-    except (ValueError, AttributeError, KeyError, TypeError):
-        return None
-
-
-def shown(cell):
-    """The text of a cell's outputs; of a picture, that there is one."""
-    data = [output.get("data", {}) | {"text": output.get("text", "")} for output in cell.get("outputs", [])]
-    parts = [part for each in data for part in sorted(each.items())]
-    return "\n".join(kind if kind.startswith("image") else "".join(text) for kind, text in parts)
 
 
 def write(files):
@@ -268,25 +265,13 @@ def write(files):
             left.unlink(missing_ok=True)
 
 
-def interrupt(*_):
-    """Raise KeyboardInterrupt once: ending the kernel takes a second."""
-    deaf()
-    raise KeyboardInterrupt
-
-
-def deaf():
-    """Let later signals pass; SIG_IGN would make Python complain of one that has come already."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # by which run.py ends it
     try:
-        outcome = main(plan(*sys.argv[1:]))
+        print(main(plan(*sys.argv[1:])), flush=True)
     except UserError as error:
-        outcome = {"message": str(error)}
+        print(error, flush=True)
+        sys.exit(1)
     except (KeyboardInterrupt, OSError) as error:  # such as a full disk
-        outcome = {"message": f"{str(error) or 'interrupted'}; its earlier results stand"}
-    print(json.dumps(outcome), flush=True)
+        print(f"{str(error) or 'interrupted'}; its earlier results stand", flush=True)
+        sys.exit(1)

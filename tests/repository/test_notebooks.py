@@ -120,12 +120,11 @@ def test_each_claim_has_one_row_of_its_own_in_the_table_of_the_front_page():
 
 @pytest.mark.slow
 def test_the_template_runs_and_keeps_the_rules(tmp_path):
-    for folder in ("tools", "docs"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     path = tmp_path / "notebooks/18_template.ipynb"
-    for name in ("notebooks", "figures", "lib"):
+    for name in ("notebooks", "figures", "lib", "docs"):
         (tmp_path / name).mkdir()
-    for name in ("README.md", "requirements.txt", "notebooks/presets.toml"):
+    for name in ("README.md", "docs/claims.md", "requirements.txt", "notebooks/presets.toml", "notebooks/reasons.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
     path.write_text((ROOT / "docs/template.ipynb").read_text(encoding="utf-8").replace("NN", "18"), encoding="utf-8")
     assert not any(cell.get("outputs") for cell in json.loads(path.read_text(encoding="utf-8"))["cells"])

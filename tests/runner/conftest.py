@@ -70,6 +70,7 @@ def finished(tmp_path_factory):
     shutil.copytree(TOOLS, path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     (path / "requirements.txt").touch()
     (path / "docs/claims.md").write_text("| C7 | it | here | there | verified for n ≤ 20 |\n")
+    (path / "notebooks/reasons.toml").touch()
     (path / "notebooks/presets.toml").write_text("[quick.07_sample]\nn = 6\n\n[seconds]\n08_sample = 100\n")
     marks = [f"<!-- {part}:begin -->\n<!-- {part}:end -->" for part in ("glance", "results")]
     (path / "README.md").write_text("\n".join(["# x", *marks, "after"]))

@@ -38,11 +38,14 @@ def test_a_claim_shows_the_row_that_its_author_chose(books):
     ]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}"])
-def test_a_damaged_ledger_is_named(books, tmp_path, text):
-    (tmp_path / "figures/02_two.json").write_text(text)
-    with pytest.raises(UserError, match=r"figures/02_two\.json is "):
-        tables.ledgers(tmp_path / "figures")
+@pytest.mark.parametrize("text", ["<!-- row 01 far away --> a | b |", "![x](figures/09_gone.png)"])
+def test_what_a_page_quotes_and_is_gone_is_named(books, tmp_path, text):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- row 01 close: far --> x | y |")
+    assert tables.quoted(page, books) == "<!-- row 01 close: far --> 9.000 | 1.010 ± 0.10 |"
+    page.write_text(text)
+    with pytest.raises(UserError, match=r"page\.md (quotes 'far away', which|shows 09_gone, which)"):
+        tables.quoted(page, books)
 
 
 def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(books, tmp_path, monkeypatch, capsys):
@@ -58,8 +61,8 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
     assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
     statement, significant = tables.standing(books)
-    assert "(median of 2 rows; 2 % at worst; 4 newer rows have not run so)" in statement
-    assert significant == [["01_one", "close", "+2 ± 0.011 %", "a term of order 1/n"]]
+    assert "(median of 2 rows; 2 % at worst)" in statement
+    assert significant == [[books[0], "close", "+2 ± 0.011 %", "a term of order 1/n"]]
     before = (tmp_path / "figures/seeds.json").read_bytes()
     records.seeds(found[:3], records.ROOTS[:3])
     assert "not kept" in capsys.readouterr().err

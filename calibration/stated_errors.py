@@ -11,7 +11,7 @@ simulated anew agrees with the table within standard errors, not digit for digit
 import csv
 import sys
 import warnings
-from functools import cache
+from itertools import groupby
 from math import exp, log
 from pathlib import Path
 from time import process_time
@@ -21,10 +21,10 @@ import numpy as np
 from onestep import Problem, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
-PROBLEMS, EXPONENTS = 480, (0.35, 0.5)  # steps: none, n^.35 and √n
+PROBLEMS, EXPONENTS = 600, (0.35, 0.5)  # steps: none, n^.35 and √n
 # numbers from which problems have all defaults; were drawn after a first fit, with all defaults in every third; have
-# c_3 != 0; have the full initial output; were drawn after the law was settled; of these, have equal readout weights
-FIRST, NEW, BENT, FULL, LAST, EQUAL = 180, 240, 300, 340, 380, 440
+# c_3 != 0; have the full initial output; were drawn after the law was settled; have equal readout weights; are corners
+FIRST, NEW, BENT, FULL, LAST, EQUAL, CORNERS = 180, 240, 300, 340, 380, 440, 480
 SECONDS = 12  # of one core for each problem
 ACTIVATIONS = ("shifted_relu", "shifted_relu", "softplus", "tanh", "erf", "tilted_sin", "gelu", "quadratic")
 NAMED_TEACHERS = ("shifted_relu", "tanh", "softplus", "erf")
@@ -38,22 +38,29 @@ COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
 
 
 def draw(number):
-    """The fields of the random problem of this number: a third without noise, a third with a linear teacher."""
+    """The fields of the random problem of this number: a third without noise, a third with a linear teacher.
+
+    In a corner each field lies at an end of its range with probability .7.
+    """
     rng = np.random.default_rng([40, number])
 
+    def uniform(low, high):
+        share = rng.random()
+        return low + (high - low) * (round(share) if number >= CORNERS and rng.random() < 0.7 else share)
+
     def between(low, high):
-        return float(f"{exp(rng.uniform(log(low), log(high))):.3g}")
+        return float(f"{exp(uniform(log(low), log(high))):.3g}")
 
     n = round(between(100, 150) if rng.random() < 0.25 else between(150, 1000))
     d, N = max(10, round(n * between(0.05, 1.5))), round(n * between(0.2, min(3, 1500 / n)))
     ridge = between(1e-3, 4e-3) if rng.random() < 0.25 else between(4e-3, 1)
     activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
     if activation == "quadratic":
-        activation = f"0 1 {rng.uniform(-0.5, 0.5):.2f}"
+        activation = f"0 1 {uniform(-0.5, 0.5):.2f}"
     kind = rng.integers(3)
-    bent = f"0 1 {rng.uniform(-0.75, 0.75):.2f} {rng.choice([0, rng.uniform(-0.5, 0.5)]):.2f}"
+    bent = f"0 1 {uniform(-0.75, 0.75):.2f} {rng.choice([0, uniform(-0.5, 0.5)]):.2f}"
     teacher = ("0 1", bent, NAMED_TEACHERS[rng.integers(4)])[kind]
-    noise = 0.0 if rng.random() < 1 / 3 else round(rng.uniform(0, 1), 2)
+    noise = 0.0 if rng.random() < 1 / 3 else round(uniform(0, 1), 2)
     layer = ("sphere", "gaussian")[rng.integers(2)]
     output = ("negligible", "full")[rng.random() < 0.25]
     readout = "1 -1" if rng.random() < 0.15 else "gaussian"
@@ -63,41 +70,36 @@ def draw(number):
         output = ("negligible", "full")[rng.random() < 0.5]
     if FULL <= number < LAST:
         d, output = max(d, round(n * between((n / 0.03) ** 0.5 / n, 1.5))), "full"
-    if number >= EQUAL:
+    if EQUAL <= number < CORNERS:
         activation, readout = ("tanh", "erf")[number % 2], "1"
     if FIRST <= number < NEW or (NEW <= number < BENT and number % 3 == 0):
         return n, d, N, ridge, "shifted_relu", "0 1", 0.0, "sphere", "negligible", "gaussian", ""
     return n, d, N, ridge, activation, teacher, noise, layer, output, readout, step_samples
 
 
-def problem(row):
-    """The `Problem` of a row of the table."""
-    return described(*(row[name] for name in FIELDS))
-
-
-@cache
-def described(*words):
-    """The `Problem` that `FIELDS` in the words of the table describe."""
-    row = dict(zip(FIELDS, words, strict=True))
+def problem(fields):
+    """The `Problem` of fields in the words of the table."""
 
     def law(word):
         return tuple(map(float, word.split())) if word[0].isdigit() else word
 
-    fields = {name: float(row[name]) for name in ("ridge", "noise")}
-    fields |= {name: int(row[name]) if row[name] else None for name in ("n", "d", "N", "step_samples")}
-    fields |= {name: law(row[name]) for name in ("activation", "teacher", "readout")}
-    return Problem(**fields, first_layer=row["first_layer"], initial_output=row["initial_output"])
+    numbers = {name: float(fields[name]) for name in ("ridge", "noise")}
+    numbers |= {name: int(fields[name]) if fields[name] else None for name in ("n", "d", "N", "step_samples")}
+    laws = {name: law(fields[name]) for name in ("activation", "teacher", "readout")}
+    return Problem(**numbers, **laws, first_layer=fields["first_layer"], initial_output=fields["initial_output"])
 
 
 def table():
-    """Rows of the table, each a dictionary of strings."""
+    """Rows of the table, each a dictionary of strings, with its `Problem` as "p" and its step as "step"."""
     with TABLE.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    problems = {row["problem"]: problem(row) for row in rows}
+    return [row | {"p": problems[row["problem"]], "step": float(row["eta"])} for row in rows]
 
 
 def write(rows):
     with TABLE.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(sorted(rows, key=lambda row: int(row["problem"])))
 
@@ -130,13 +132,11 @@ def simulated(number):
 
 def covered(rows):
     """Rows for which `theory.losses` states an error."""
-    return [row for row in rows if not theory.uncalibrated(problem(row)) and step(row) <= theory.every_step.LONGEST]
 
+    def longest(p):
+        return theory.every_step.LONGEST * np.sqrt(p.n / (p.student.second_moment * p.label_power))
 
-def step(row):
-    """η√(E σ² E y²/n), which does not change with the units of labels and features."""
-    p = problem(row)
-    return float(row["eta"]) * np.sqrt(p.student.second_moment * p.label_power / p.n)
+    return [row for row in rows if not theory.uncalibrated(row["p"]) and row["step"] <= longest(row["p"])]
 
 
 def deviations(rows, loss):
@@ -144,17 +144,20 @@ def deviations(rows, loss):
     names = (loss, f"{loss}_se", f"predicted_{loss}")
     measured, noise, level = np.array([[float(row[name]) for name in names] for row in rows]).T
     train, test = np.array([[float(row[name]) for name in PREDICTED] for row in rows]).T
-    power, n = np.array([[problem(row).label_power, int(row["n"])] for row in rows]).T
+    power, n = np.array([[row["p"].label_power, row["p"].n] for row in rows]).T
     return np.array([measured / level - 1, noise / level, np.sqrt(power / np.sqrt(train * test)) / n])
 
 
+def stratum(rows, name):
+    """The rows of a stratum, and whether they are of so many problems that it is judged."""
+    part = [row for row in rows if STRATA[name](row["p"], row["step"])]
+    return part, len({row["problem"] for row in part}) >= FEWEST
+
+
 def needed(rows):
-    """The least multiple of the stated error with which every stratum of `FEWEST` problems keeps `SHARES` of both."""
+    """The least multiple of the stated error with which every stratum that is judged keeps `SHARES` of both."""
     most = 0.0
-    problems = [problem(row) for row in rows]
-    for inside in STRATA.values():
-        part = [row for row, p in zip(rows, problems, strict=True) if inside(p, float(row["eta"]))]
-        judged = len({row["problem"] for row in part}) >= FEWEST
+    for part, judged in (stratum(rows, name) for name in STRATA):
         for error, noise, stated in (deviations(part, loss) for loss in LOSSES if judged):
             for times, share in SHARES.items():
                 ratio = np.sqrt(np.maximum((error / times) ** 2 - noise**2, 0.0)) / stated
@@ -190,18 +193,18 @@ STRATA = {
 
 
 def parts(rows):
-    """The even problems below `NEW`, which a first fit used, and the others; of these the new ones; and the last."""
+    """Even problems below `NEW`, which a first fit used; the others; of these the new ones, the last; the corners."""
     number = np.array([int(row["problem"]) for row in rows])
-    fitted = (number < NEW) & (number % 2 == 0)
-    chosen = fitted, ~fitted, number >= NEW, number >= LAST
+    fitted, corner = (number < NEW) & (number % 2 == 0), number >= CORNERS
+    chosen = fitted, ~fitted & ~corner, (number >= NEW) & ~corner, (number >= LAST) & ~corner, corner
     return [[rows[j] for j in np.flatnonzero(part)] for part in chosen]
 
 
 def shares(every):
-    """Lines of a table for problems that the first fit did not use: stratum, number, shares within one and two."""
-    rows = [(row, problem(row)) for row in parts(covered(every))[1]]
-    for name, inside in STRATA.items():
-        part = [row for row, p in rows if inside(p, float(row["eta"]))]
+    """Lines of a table for problems that the first fit did not use, corners aside: stratum, number, shares."""
+    rows = parts(covered(every))[1]
+    for name in STRATA:
+        part, _ = stratum(rows, name)
         cells = ["{:.0f} %, {:.0f} %".format(*(100 * x for x in within(part, loss))) for loss in LOSSES]
         yield f"| {name} | {len(part)} | {' | '.join(cells)} |"
 
@@ -214,9 +217,9 @@ def main(argument=""):
             rows += simulated(number)
             write(rows)
     elif argument == "predict":
-        for j in range(0, len(rows), 1 + len(EXPONENTS)):
-            mine = rows[j : j + 1 + len(EXPONENTS)]
-            for row, new in zip(mine, predicted(problem(mine[0]), [float(row["eta"]) for row in mine]), strict=True):
+        for _, each in groupby(rows, key=lambda row: row["problem"]):
+            mine = list(each)
+            for row, new in zip(mine, predicted(mine[0]["p"], [row["step"] for row in mine]), strict=True):
                 row |= new
         write(rows)
     else:

@@ -21,7 +21,7 @@ import numpy as np
 from onestep import Problem, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
-PROBLEMS, EXPONENTS = 552, (0.35, 0.5)  # steps: none, n^.35 and √n
+PROBLEMS, EXPONENTS = 600, (0.35, 0.5)  # steps: none, n^.35 and √n
 # numbers from which problems have all defaults; were drawn after a first fit, with all defaults in every third; have
 # c_3 != 0; have the full initial output; were drawn after the law was settled; have equal readout weights; are corners
 FIRST, NEW, BENT, FULL, LAST, EQUAL, CORNERS = 180, 240, 300, 340, 380, 440, 480
@@ -40,7 +40,7 @@ COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
 def draw(number):
     """The fields of the random problem of this number: a third without noise, a third with a linear teacher.
 
-    In a corner each field lies at an end of its range with probability .7.
+    In a corner each field lies at an end of the range in which an error is stated, with probability .7.
     """
     rng = np.random.default_rng([40, number])
 
@@ -72,6 +72,13 @@ def draw(number):
         d, output = max(d, round(n * between((n / 0.03) ** 0.5 / n, 1.5))), "full"
     if EQUAL <= number < CORNERS:
         activation, readout = ("tanh", "erf")[number % 2], "1"
+    if number >= CORNERS:
+        d = max(d, 15)
+        words = (n, d, N, 1.0, activation, teacher, 0.0, layer, output, readout, "")
+        p = problem(dict(zip(FIELDS, map(str, words), strict=True)))
+        ridge = float(f"{p.student.second_moment * between(0.00252, 2.97):.3g}")
+        noise = noise and float(f"{p.target.second_moment**0.5 * uniform(0, 1.69):.3g}")
+        step_samples = step_samples and round(n * between(0.5, 10))
     if FIRST <= number < NEW or (NEW <= number < BENT and number % 3 == 0):
         return n, d, N, ridge, "shifted_relu", "0 1", 0.0, "sphere", "negligible", "gaussian", ""
     return n, d, N, ridge, activation, teacher, noise, layer, output, readout, step_samples
@@ -121,7 +128,8 @@ def simulated(number):
     p = problem(fields)
     if number >= CORNERS and theory.uncalibrated(p):
         return []  # large problems, of which nothing is judged
-    eta = np.array([0.0, *(float(f"{p.n**x:.4g}") for x in EXPONENTS)])
+    last = 0.999 * longest(p) if number >= CORNERS else p.n ** EXPONENTS[1]
+    eta = np.array([0.0, *(float(f"{step:.4g}") for step in (p.n ** EXPONENTS[0], last))])
     started = process_time()
     simulate.losses(p, eta, trials=8, seed=0, redraws=8, jobs=1)
     trials = int(np.clip(8 * SECONDS / (process_time() - started), 24, 6000))
@@ -132,12 +140,13 @@ def simulated(number):
     return [{"problem": number, **fields, "eta": step, "trials": trials, **a, **b} for step, a, b in both]
 
 
+def longest(p):
+    """The longest step for which an error is stated."""
+    return theory.every_step.LONGEST * np.sqrt(p.n / (p.student.second_moment * p.label_power))
+
+
 def covered(rows):
     """Rows for which `theory.losses` states an error."""
-
-    def longest(p):
-        return theory.every_step.LONGEST * np.sqrt(p.n / (p.student.second_moment * p.label_power))
-
     return [row for row in rows if not theory.uncalibrated(row["p"]) and row["step"] <= longest(row["p"])]
 
 

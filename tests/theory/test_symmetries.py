@@ -127,19 +127,19 @@ def continuity(p, rng):
 
 def scale_of_the_activation(p, rng):
     """σ → tσ is λ → t²λ with the step η/t."""
-    p, t = p.replace(initial_output="negligible"), rng.uniform(0.5, 2)
+    p, t = p.replace(initial_output="negligible"), 10 ** rng.uniform(-3, 3)
     c = p.student.coefficients(3)
     eta = rng.uniform(0, 0.5) * np.sqrt(p.n)
     one, two = (p.replace(activation=tuple(s * c), ridge=s * s * p.ridge) for s in (1.0, t))
-    return relative(theory.losses(two, eta / t), theory.losses(one, eta)), 1e-6
+    return relative(theory.losses(two, eta / t), theory.losses(one, eta)), 1e-9
 
 
 def scale_of_the_labels(p, rng):
     """y → ty multiplies both losses by t² at the step η/t."""
-    p, t = p.replace(initial_output="negligible"), rng.uniform(0.5, 2)
+    p, t = p.replace(initial_output="negligible"), 10 ** rng.uniform(-3, 3)
     eta = rng.uniform(0, 0.5) * np.sqrt(p.n)
     found = theory.losses(p.replace(teacher=tuple(t * np.array(p.teacher)), noise=t * p.noise), eta / t)
-    return relative(np.array([found.train, found.test]) / t**2, theory.losses(p, eta)), 1e-6
+    return relative(np.array([found.train, found.test]) / t**2, theory.losses(p, eta)), 1e-9
 
 
 def bounds(p, rng):

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from scipy import optimize
-from scipy.interpolate import CubicSpline
+import scipy  # its parts are imported where they are first used: optimize and interpolate take a third of a second
 
 from .. import checks
 from ..hermite import LONGEST_SERIES, Polynomial
@@ -229,7 +228,7 @@ def _over_batches(family, eta, losses, solutions):
         changes.append(np.mean(found, axis=0) / losses[:, j] - 1)
     changes = np.array(changes)
     if knots.size < scaled.size:
-        changes = CubicSpline(scaled[knots], changes)(scaled)
+        changes = scipy.interpolate.CubicSpline(scaled[knots], changes)(scaled)
     return losses * changes[inverse].T
 
 
@@ -323,7 +322,7 @@ def _least_test_error(low, high, evaluate, last):
     def function(x):
         return evaluate(x, last.solution).losses[1]
 
-    found = optimize.minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         function, bounds=(low, high), method="bounded", options={"xatol": 1e-3 * (high - low)}
     )
     return float(min((low, high, found.x), key=lambda x: found.fun if x == found.x else function(x)))

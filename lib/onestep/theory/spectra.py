@@ -25,7 +25,7 @@ from functools import cached_property
 from math import exp, log, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtri
 
 from ..checks import choice, memory, number, steps, whole
@@ -62,7 +62,7 @@ class Law:
         low, high = self.top * (1 + 1e-12), 2 * self.top
         while self.at(high)[1] <= 0:
             high *= 2
-        return brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
+        return scipy.optimize.brentq(lambda w: self.at(w)[1], low, high, xtol=1e-14 * self.top, rtol=1e-14)
 
     @property
     def edge(self):
@@ -281,7 +281,7 @@ def _leaves(strength, law):
     if not start > 1:
         return None
     high = low + log(start) + 1e-3
-    return exp(brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))
+    return exp(scipy.optimize.brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))
 
 
 def _count(count):

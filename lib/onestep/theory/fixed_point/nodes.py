@@ -79,8 +79,9 @@ class Features:
 
     @cached_property
     def scale(self):
-        """Factors on a packed state: the roots of the nodes' weights on log κ and log q, 1 on S."""
-        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.ones(4 * self.basis.shape[1] ** 2)])
+        """Factors on a packed state: the roots of the nodes' weights on log κ and log q, the labels' unit on S."""
+        unit = np.repeat([1, 1 / sqrt(self.batch.moments[2])], self.basis.shape[1])
+        return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.outer(unit, unit).ravel()])
 
     def start(self, solution=None):
         """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""

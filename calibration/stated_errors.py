@@ -142,7 +142,7 @@ def simulated(number):
 
 def longest(p):
     """The longest step for which an error is stated."""
-    return theory.every_step.LONGEST * np.sqrt(p.n / (p.student.second_moment * p.label_power))
+    return theory.coverage.LONGEST * np.sqrt(p.n / (p.student.second_moment * p.label_power))
 
 
 def covered(rows):
@@ -156,7 +156,8 @@ def deviations(rows, loss):
     measured, noise, level = np.array([[float(row[name]) for name in names] for row in rows]).T
     train, test = np.array([[float(row[name]) for name in PREDICTED] for row in rows]).T
     power, n = np.array([[row["p"].label_power, row["p"].n] for row in rows]).T
-    return np.array([measured / level - 1, noise / level, np.sqrt(power / np.sqrt(train * test)) / n])
+    stated = theory.coverage.SPREAD * np.sqrt(power / np.sqrt(train * test)) / n
+    return np.array([measured / level - 1, noise / level, stated])
 
 
 def stratum(rows, name):

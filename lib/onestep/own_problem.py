@@ -119,7 +119,7 @@ class Study:
             text = f"training loss {train}, test error {test}"
             text += "" if known.all() else f" up to η = {report.digits(self.eta[known][-1], 3)}, not known beyond"
         said.append(f"error to expect of the predictions: {text}")
-        if outside := theory.every_step.uncalibrated(self.p):
+        if outside := theory.uncalibrated(self.p):
             said.append(f"these errors were not calibrated for {'; '.join(outside)}")
         return said
 

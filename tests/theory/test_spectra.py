@@ -153,12 +153,19 @@ def test_spikes_emerge_in_order_and_their_exponents_tend_to_the_thresholds():
     np.testing.assert_allclose(away[2] * log(1e20), away[1] * log(1e10), atol=0.25)
 
 
-def test_a_gaussian_first_layer_may_show_a_spike_before_any_step():
-    even = Problem(1000, 100, 1000, activation=(0, 0.3, 1.0), first_layer="gaussian")
-    found, measured = theory.spectra.feature_spikes(even, 0.0, 1).value[0, 0], spectrum(even, 0.0, 2, seed=7)[0]
-    assert measured[0] == pytest.approx(found, rel=0.1)
-    assert measured[0] > 1.1 * measured[1]
-    assert np.isnan(theory.spectra.feature_spikes(even.replace(first_layer="sphere"), 0.0, 1).value[0, 0])
+@pytest.mark.parametrize(("layer", "number"), [("sphere", 1), ("gaussian", 2)])
+def test_lengths_of_inputs_and_of_gaussian_rows_each_show_a_spike_before_any_step(layer, number):
+    even = Problem(1000, 100, 1000, activation=(0, 0.3, 1.0), first_layer=layer)
+    found = theory.spectra.feature_spikes(even, 0.0, 3).value[0]
+    measured = np.mean([spectrum(even, 0.0, 4, seed)[0] for seed in range(4)], axis=0)
+    assert np.isnan(found).tolist() == [False] * number + [True] * (3 - number)
+    assert np.mean(measured[:number]) == pytest.approx(found[0], rel=0.03)
+    assert measured[number - 1] > 1.3 * measured[number]
+
+
+def test_a_spike_exactly_at_its_threshold_is_not_out_of_the_bulk():
+    p = Problem(4000, 400, 800, activation=(0, 1, 1.0), first_layer="gaussian")
+    assert np.isnan(theory.spectra.feature_spikes(p, 0.0, 1).value[0, 0])
 
 
 def test_visible_spikes_are_those_that_simulated_features_show():

@@ -7,7 +7,6 @@ the training loss. Where n is too large for it (N > 1e26) the finite spikes of `
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -15,45 +14,26 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: optimize and interpolate take a third of a second
 
 from .. import checks
-from ..hermite import LONGEST_SERIES, Polynomial
+from ..hermite import LONGEST_SERIES
 from ..problem import as_problem
 from . import staircase
+from .coverage import LONGEST, SPREAD, uncalibrated, warn
 from .fixed_point.first_batch import spread
 from .fixed_point.solver import QUADRATURE, WIDEST, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
-CALIBRATED = {
-    "n": (100, 1000),
-    "d": (15, np.inf),
-    "d/n": (0.05, 1.5),
-    "n/d²": (0, 1.5),
-    "N/n": (0.2, 3.0),
-    "ridge/E σ²": (0.0025, 3.0),
-    "noise/√(E σ⋆²)": (0.0, 1.7),
-    "|c⋆2/c⋆1|": (0.0, 0.75),
-    "|c⋆3/c⋆1|": (0.0, 0.5),
-    "share of E σ⋆² above degree 3": (0.0, 0.035),
-    "|c_2/c_1|": (0.0, 0.5),
-    "|c_3/c_1|": (0.0, 0.17),
-    "step_samples/n": (0.5, np.inf),
-}
-LONGEST = 1.1  # η√(E σ² E y²/n), the step in units that do not change with those of labels and features
-# n/d² above which the full initial output is not covered, |c⋆2/c⋆1| to .4, for quadratic activations to .1 |c_1/c_2|
-_DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
-_AT_8 = (1.0, 8.0, 63.0, 488.0)  # H_0 to H_3 at 8
-_OUTPUT = (0.1, 5.0)  # E σ²/E y² with the full initial output, the power of that output over the labels'
 
 
 @dataclass(frozen=True)
 class Error:
     """Standard deviations to expect of simulated/predicted - 1; arrays shaped like eta.
 
-    Both are √(E y²/√(L_tr L_te))/n, and no less than quadrature leaves: of order 1/n, and larger where the losses are a
-    small part of the labels' power. In every stratum (no noise, small ridge, each step …) of the covered problems of
-    calibration/stated_errors.csv at least 65 % of the deviations lie within one standard deviation and 92 % within two,
-    the simulation's own error included; many lie closer. nan where no error is stated: for "spiked", for
-    η√(E σ² E y²) above 1.1 √n, and outside of `CALIBRATED` (`uncalibrated` says what).
+    Both are 1.1 √(E y²/√(L_tr L_te))/n, and no less than quadrature leaves: of order 1/n, and larger where the losses
+    are a small part of the labels' power. In every stratum (no noise, small ridge, each step …) of the covered problems
+    of calibration/stated_errors.csv, and of corners of their range, at least 65 % of the deviations lie within one
+    standard deviation and 92 % within two, the simulation's own error included; most lie closer. nan where no error is
+    stated: for "spiked", for η√(E σ² E y²) above 1.1 √n, and outside of `coverage.CALIBRATED` (see `uncalibrated`).
     """
 
     train: np.ndarray
@@ -105,8 +85,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     if method == "fixed_point":
         if growing_rows is not None:
             raise ValueError(f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "fixed_point" has them')
-        for reason in _beyond(p, np.any(eta)):
-            warnings.warn(f"{reason}. Simulate the problem (simulate.losses) or take another one", stacklevel=2)
+        warn(p, np.any(eta))
         return fixed_point(p, eta, **({} if step_noise is None else {"step_noise": step_noise}))
     if step_noise is not None:
         raise ValueError(f'step_noise = {step_noise!r}: method="spiked" cannot use it; "fixed_point" can')
@@ -118,66 +97,6 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
 def untrained(p) -> Losses:
     """`losses` without a step, at the n and d at hand; as d → ∞ `untrained_limit`, which needs no c_1 != 0."""
     return losses(p, 0.0)
-
-
-def uncalibrated(p):
-    """What of p lies outside of the problems on which `Error` was calibrated, in words; [] if nothing does."""
-    found, box = _measures(as_problem(p)), dict(CALIBRATED)
-    if p.initial_output == "full":
-        box |= {"n/d²": (0.0, _DENSE), "E σ²/E y²": _OUTPUT}
-    if found["n/d²"] > _DENSE:
-        bent = isinstance(p.student, Polynomial) * found["|c_2/c_1|"]
-        box["|c⋆2/c⋆1|"] = (0.0, min(_QUADRATIC, _BOTH / bent if bent else np.inf))
-    where = dict.fromkeys(("n/d²", "E σ²/E y²"), ' (initial_output = "full")' * (p.initial_output == "full"))
-    where["|c⋆2/c⋆1|"] = f" (n/d² above {_DENSE:g})" * (found["n/d²"] > _DENSE)
-    said = [
-        f"{name} = {found[name]:.3g}, not {low:g} {'or more' if high == np.inf else f'to {high:g}'}"
-        + where.get(name, "")
-        for name, (low, high) in box.items()
-        if not low <= found[name] <= high
-    ]
-    said += ["activation = a polynomial of degree 3 or more"] * _cubic(p)
-    for name, f in (("activation", p.student), ("teacher", p.target)):
-        if np.max(np.abs(f(np.array([-8.0, 8.0])))) > 2 * np.abs(f.coefficients(3)) @ _AT_8:
-            said.append(f"{name} = a function that outgrows its Hermite series to degree 3")
-    if (values := p.readout_values) is not None:
-        c_2, c_3, even = found["|c_2/c_1|"], found["|c_3/c_1|"], abs(values.mean()) < 1e-9
-        if not np.allclose(np.abs(values), 1) or (c_2 and (c_3 or not even)):
-            said.append(f'readout = {p.readout}, not "gaussian", ±1 with c_2 = 0, or as often -1 as 1 with c_3 = 0')
-    return said
-
-
-def _measures(p):
-    """What `CALIBRATED` bounds."""
-    (_, c1, *c), (_, b1, b2, b3) = np.abs(p.student.coefficients(3)), np.abs(p.target.coefficients(3))
-    power = p.target.second_moment
-    resolved = np.sum(p.target.normalized(3) ** 2) / power
-    ratios = {"d/n": p.d / p.n, "n/d²": p.n / p.d**2, "N/n": p.N / p.n, "step_samples/n": p.first_samples / p.n}
-    ratios |= {f"|c⋆{k}/c⋆1|": b / b1 if b1 else np.inf for k, b in ((2, b2), (3, b3))}
-    ratios["share of E σ⋆² above degree 3"] = round(1 - min(resolved, 1.0), 9)
-    ratios |= {f"|c_{k}/c_1|": round(x / c1, 9) if c1 else np.inf for k, x in zip((2, 3), c, strict=True)}
-    ratios |= {"noise/√(E σ⋆²)": p.noise / sqrt(power), "E σ²/E y²": p.student.second_moment / p.label_power}
-    return {"n": p.n, "d": p.d, **ratios, "ridge/E σ²": p.ridge / p.student.second_moment}
-
-
-def _cubic(p):
-    """Whether the activation is a polynomial of degree 3 or more."""
-    return isinstance(p.student, Polynomial) and bool(np.any(p.student.series[3:]))
-
-
-def _beyond(p, stepped):
-    """What of p the fixed point is known not to predict, in words; after a step, if one was taken."""
-    if _cubic(p):
-        yield (
-            f"activation = {p.activation!r}: the fixed point covers no polynomials of degree 3 or more; errors of 5 % "
-            "are usual and of 40 % were found"
-        )
-    found, (_, most) = _measures(p), CALIBRATED["|c⋆2/c⋆1|"]
-    if stepped and found["n/d²"] > _DENSE and found["|c⋆2/c⋆1|"] > most:
-        yield (
-            f"|c⋆2/c⋆1| = {found['|c⋆2/c⋆1|']:.3g} at n/d² = {found['n/d²']:.2g}: the fixed point covers no teachers "
-            f"above {most:g} where n/d² exceeds {_DENSE:g}; errors of 5 % were found at 2, of 20 % and more at 5"
-        )
 
 
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
@@ -195,7 +114,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     losses = mean_batch + _over_batches(family, flat, mean_batch, [each.solution for each in solved])
     if not np.all(losses > 0):
         raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
-    error = np.hypot(np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n, QUADRATURE)
+    error = np.hypot(SPREAD * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n, QUADRATURE)
     error[(flat * sqrt(p.student.second_moment * p.label_power / p.n) > LONGEST) | bool(uncalibrated(p))] = np.nan
     rows = [*losses, [each.residual for each in solved], error]
     train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)
@@ -233,7 +152,11 @@ def _over_batches(family, eta, losses, solutions):
 
 
 def learned(p, eta, degree, *, step_noise="correlated"):
-    """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1)."""
+    """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1).
+
+    The mean over batches differs by an order 1/n; for c⋆1 = 0 that was a third of coefficient 0 at n = 300.
+    """
+    warn(p, np.any(eta))
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0, LONGEST_SERIES - 1)
     _, solved = _downwards(p, np.atleast_1d(eta), step_noise)
     out = [[learned_at(each.features, each.state, k) for k in range(degree + 1)] for each in solved]
@@ -268,7 +191,8 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     -------
     `Best`.
     """
-    largest = 3 * sqrt(as_problem(p).n) if largest is None else checks.number("largest", largest, above=0)
+    warn(p)
+    largest = 3 * sqrt(p.n) if largest is None else checks.number("largest", largest, above=0)
     largest = min(largest, family(p, step_noise=step_noise).largest)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
     low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)  # on the coarsest quadrature
@@ -291,6 +215,7 @@ def best_ridge(p, eta, *, step_noise="correlated") -> Best:
     -------
     `Best`.
     """
+    warn(p)
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
     family, last = resolved(as_problem(p).replace(ridge=smallest), eta, step_noise)
 

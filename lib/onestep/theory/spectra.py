@@ -39,6 +39,7 @@ SPIKE_NOISE = (
 )  # the part of the gradient that is not rank one: rows grow by it, or it is left out
 _MOST = 8  # spikes looked for
 _NODES = 48  # Gauss-Hermite nodes of the kernel E σ(g + s z u), entire in s z u: exact to rounding for s <= 1
+_BY_LENGTH, _STEP = 4, 1e-3  # functions kept of what lengths add to it; the step of the derivative in a length
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,8 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth r² - 1 is of the
     order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
     N σ_j²/w = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 V^{1/2} between L²(u) and L²(z), T acting on
-    the linear function of z alone and V = 1 + δ/γ. A Gaussian first layer adds the rank-one mean 1δᵀ of the even
-    features.
+    the linear function of z alone and V = 1 + δ/γ. Lengths of inputs, ‖x̃‖² = d(1 + e√(2/d)), add e κ(z, u)/√(2d) with
+    κ = r ∂μ0/∂r, without a step the rank-one part c_2(‖x̃‖²/d - 1)1ᵀ; those of Gaussian rows of W0 add their like.
 
     With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
     have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
@@ -191,8 +192,8 @@ def visible(p: Problem, eta, count=_MOST):
     """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
 
     At most min(n, N), and mostly fewer than the `thresholds` say for n → ∞: at n in the thousands every spike emerges
-    later than its own. The bulk's law keeps mean squares over units and samples, exact for η much below √n; a ReLU's
-    bulk is wider beyond.
+    later than its own. The bulk's law keeps mean squares over units and samples, exact for η much below √n; bulks of
+    ReLUs and of quadratic activations are wider beyond.
 
     count : spikes looked for, from 1 to 8.
     """
@@ -205,9 +206,10 @@ def visible(p: Problem, eta, count=_MOST):
 class _Kernel:
     """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, between the resolvents of F0.
 
-    table : (z, u), μ0 with the roots of the nodes' weights.  linear, along : the functions z and a among its left and
-    right sides.  tilt : cosine of the spike's right vector with β.  s, tail : mean squares of μ1 and of what is beyond
-    μ0 and μ1, in the place of c_1² and c_{>1}².  law : of the bulk.  z, root : nodes and roots of their weights.
+    table : (z, u), μ0 with the roots of the nodes' weights, bordered by what lengths of inputs (below) and of Gaussian
+    rows (on the right) add.  linear, along : the functions z and a among its left and right sides.  tilt : cosine of
+    the spike's right vector with β.  s, tail : mean squares of μ1 and of what is beyond μ0 and μ1, in the place of
+    c_1² and c_{>1}².  law : of the bulk.  z, root : nodes and roots of their weights.
     """
 
     def __init__(self, p, eta, step_noise="isotropic"):
@@ -218,18 +220,21 @@ class _Kernel:
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta) * grows)
-        half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
-        mean, linear, square = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
+        move = strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z)
+        half = *p.student.moments(move, r), *(p.student.moments(move, r * h)[0] for h in (1 + _STEP, 1 - _STEP))
+        mean, linear, square, longer, shorter = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
         self.law = _law_of_features(p, self.s, self.tail)
         self.z, self.root = z, np.sqrt(mass)
-        self.table = mean * np.outer(self.root, self.root)
-        if p.first_layer == "gaussian":
-            even = sqrt(2 / p.psi / p.N) * abs(p.student.coefficients(2)[2])
-            self.table = np.column_stack([self.table, even * self.root])
-        self.linear = self.root * z
-        self.along = np.append(self.linear, np.zeros(self.table.shape[1] - _NODES))
+        inputs = (longer - shorter) / (2 * _STEP) * np.outer(self.root, self.root) / sqrt(2 * p.psi * p.N)
+        rows = inputs / r**2 * (p.first_layer == "gaussian")
+        self.table = np.pad(mean * np.outer(self.root, self.root), (0, _BY_LENGTH))
+        _, size, right = np.linalg.svd(inputs)
+        self.table[_NODES:, :_NODES] = (size[:, None] * right)[:_BY_LENGTH]
+        left, size, _ = np.linalg.svd(rows)
+        self.table[:_NODES, _NODES:] = (left * size)[:, :_BY_LENGTH]
+        self.linear = self.along = np.append(self.root * z, np.zeros(_BY_LENGTH))
 
     def _metrics(self, w):
         """(T, V, V along a) and their logarithmic derivatives in w."""
@@ -264,7 +269,7 @@ class _Kernel:
         on_linear, on_a = (self.linear @ P[:, j]) ** 2, (self.along @ Q[j]) ** 2
         rate = (1 / w - rates[0] * on_linear - rates[1] * (1 - on_a) - rates[2] * on_a) * 2 * x / slope
         vector = P[:, j] + (sqrt(T) - 1) * self.linear * (self.linear @ P[:, j])
-        return (self._orthonormal(count) @ vector) ** 2 * 2 * x / (w * rate)
+        return (self._orthonormal(count) @ vector[:_NODES]) ** 2 * 2 * x / (w * rate)
 
     def _orthonormal(self, count):
         """Monomials 1..count and the constant of X̃β, made orthonormal in this order, in the nodes' functions of z."""
@@ -278,7 +283,7 @@ class _Kernel:
 def _leaves(strength, law):
     """The w > law.turn with strength(w) = 1, or None when the spike stays in the bulk; w·strength(w) decreases."""
     start, low = strength(law.turn), log(law.turn)
-    if not start > 1:
+    if not start > 1 + 1e-12:  # at a threshold, where rounding decides, it stays
         return None
     high = low + log(start) + 1e-3
     return exp(scipy.optimize.brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))

@@ -49,6 +49,7 @@ def test_moments_at_a_shift_and_scale(name):
             brute(shifted, 0, kinks),
             brute(shifted, 1, kinks),
             brute(lambda g, h=shifted: h(g) ** 2, 0, kinks),
+            brute(shifted, 2, kinks),
         ]
         np.testing.assert_allclose(f.moments(mu, s), expected, atol=2e-12)
 

@@ -70,11 +70,12 @@ class Function:
         return _rule(self.kinks, mu, s)
 
     def moments(self, mu=0.0, s=1.0):
-        """(E f(mu + s g), E g f(mu + s g), E f(mu + s g)²) for g ~ N(0, 1); mu, s broadcast, s >= 0."""
+        """E f, E g f, E f² and E (g² - 1) f of f = f(mu + s g), g ~ N(0, 1); mu, s broadcast, s >= 0."""
         mu, s = np.broadcast_arrays(np.asarray(mu, float), np.asarray(s, float))
         g, w = self.nodes(mu, s)
         values = self.f(mu[..., None] + s[..., None] * g)
-        return (w * values).sum(-1), (w * g * values).sum(-1), (w * values**2).sum(-1)
+        mean, first, second = (np.vecdot(values, w * part) for part in (np.ones_like(g), g, g**2 - 1))
+        return mean, first, np.vecdot(values**2, w), second
 
     def normalized(self, order, scale=1.0):
         """E f(scale·g) h_k(g), k = 0..order, with h_k = H_k/√k!; shape (*scale.shape, order + 1).
@@ -104,8 +105,7 @@ class Function:
     @cached_property
     def fault(self):
         """Why Gaussian integrals of f cannot be trusted, or its derivative is not f's; empty if nothing was found."""
-        ends = self.f(np.array([-_REACH, _REACH]))
-        if not np.all(np.abs(ends) * exp(-(_REACH**2) / 4) < 1e-9):
+        if not np.all(np.abs(self.f(np.array([-_REACH, _REACH]))) * exp(-(_REACH**2) / 4) < 1e-9):
             return "it grows too fast for a Gaussian variable"
         found, moved = self._integrals(0.0), self._integrals(0.3)
         if not np.all(np.abs(found - moved) <= 3e-8 * np.array([found[0], sqrt(found[0])])):
@@ -192,7 +192,7 @@ class ShiftedReLU(Function):
         density = np.where(s == 0, 0.0, np.exp(-(ratio**2) / 2) / sqrt(2 * np.pi))
         relu = mu * mass + s * density
         square = (mu**2 + s**2) * mass + mu * s * density
-        return relu - self.shift, s * mass, square - 2 * self.shift * relu + self.shift**2
+        return relu - self.shift, s * mass, square - 2 * self.shift * relu + self.shift**2, s * density
 
     def normalized(self, order, scale=1.0):
         whole("order", order, 0)

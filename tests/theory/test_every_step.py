@@ -26,7 +26,7 @@ def isotropic_by_damping(p, eta, order=30, omega_change=0.0, z_change=None):
     u = eta * f.linear * np.sqrt(p.D / N) * a
     r = np.sqrt(1 + eta**2 * a**2 / N * p.phi * power * (f.slope_second_moment - f.linear**2))
     mean, spread = u[:, None] * z, np.broadcast_to(r[:, None], (a.size, z.size))
-    mu0, mu1, square = f.moments(mean, spread)
+    mu0, mu1, square, _ = f.moments(mean, spread)
     noise = square - mu0**2 - mu1**2
     h = 1e-3
     bend = (f.moments(mean, np.sqrt(spread**2 + h))[0] - f.moments(mean, np.sqrt(spread**2 - h))[0]) / (2 * h)
@@ -42,7 +42,7 @@ def isotropic_by_damping(p, eta, order=30, omega_change=0.0, z_change=None):
             break
         kappa, T = (kappa + new) / 2, (T + T_new) / 2
     away = np.sqrt(1 - p.rho**2)
-    h0, h1, second = p.target.moments(p.rho * z, np.full(order, away))
+    h0, h1, second, _ = p.target.moments(p.rho * z, np.full(order, away))
     mean0, mean1 = np.sqrt(g) * h0, np.sqrt(g) * h1
     P, tilt, even = np.sqrt(g) * mu0, np.sqrt(g) * z * mu1, np.sqrt(g) * bend
     share = np.sqrt(pu * q)[:, None]

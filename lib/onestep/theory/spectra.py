@@ -39,7 +39,7 @@ SPIKE_NOISE = (
 )  # the part of the gradient that is not rank one: rows grow by it, or it is left out
 _MOST = 8  # spikes looked for
 _NODES = 48  # Gauss-Hermite nodes of the kernel E σ(g + s z u), entire in s z u: exact to rounding for s <= 1
-_BY_LENGTH, _STEP = 4, 1e-3  # functions kept of what lengths add to it; the step of the derivative in a length
+_BY_LENGTH = 4  # functions kept of what lengths add to it
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,8 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
     N σ_j²/w = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 V^{1/2} between L²(u) and L²(z), T acting on
     the linear function of z alone and V = 1 + δ/γ. Lengths of inputs, ‖x̃‖² = d(1 + e√(2/d)), add e κ(z, u)/√(2d) with
-    κ = r ∂μ0/∂r, without a step the rank-one part c_2(‖x̃‖²/d - 1)1ᵀ; those of Gaussian rows of W0 add their like.
+    κ = r ∂μ0/∂r = E (g² - 1) σ(r g + s z u), without a step the rank-one part c_2(‖x̃‖²/d - 1)1ᵀ; those of Gaussian
+    rows of W0 add their like.
 
     With the full initial output z is the input along a β̂ᵀθ + a eᵀ (see above), s its strength over √N, and the features
     have no linear part along a: there V = w/(w - c_{>1}²). Overlaps are with the monomials of X̃β all the same.
@@ -220,14 +221,13 @@ class _Kernel:
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta) * grows)
-        move = strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z)
-        half = *p.student.moments(move, r), *(p.student.moments(move, r * h)[0] for h in (1 + _STEP, 1 - _STEP))
-        mean, linear, square, longer, shorter = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
+        half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
+        mean, linear, square, longer = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
         self.tail = max(0.0, mass @ (square - mean**2 - linear**2) @ mass)
         self.law = _law_of_features(p, self.s, self.tail)
         self.z, self.root = z, np.sqrt(mass)
-        inputs = (longer - shorter) / (2 * _STEP) * np.outer(self.root, self.root) / sqrt(2 * p.psi * p.N)
+        inputs = longer * np.outer(self.root, self.root) / sqrt(2 * p.psi * p.N)
         rows = inputs / r**2 * (p.first_layer == "gaussian")
         self.table = np.pad(mean * np.outer(self.root, self.root), (0, _BY_LENGTH))
         _, size, right = np.linalg.svd(inputs)

@@ -40,7 +40,7 @@ COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
 def draw(number):
     """The fields of the random problem of this number: a third without noise, a third with a linear teacher.
 
-    In a corner each field lies at an end of the range in which an error is stated, with probability .7.
+    In a corner most fields lie at an end of the range in which an error is stated, with probability .7.
     """
     rng = np.random.default_rng([40, number])
 

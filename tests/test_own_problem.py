@@ -139,3 +139,9 @@ def test_the_figure_of_a_problem_whose_best_step_is_none():
 def test_bad_input_is_named_before_anything_runs(p, options, message):
     with pytest.raises(ValueError, match=message):
         study(p, **options)
+
+
+def test_what_the_theory_does_not_cover_is_said_at_one_place():
+    with pytest.warns(UserWarning, match=r"simulate\.losses") as caught:
+        study(Problem(200, 30, 60, 0.1, teacher=(0, 0.5, 0.5)), trials=0)
+    assert len({each.lineno for each in caught}) == 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -216,14 +217,16 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     tell("predicting")
     if eta is None:
         asked = asked[asked <= theory.fixed_point.family(p).largest]
-    best = theory.best_step(p, sqrt(p.n))
-    best = theory.best_step(p) if best.at_bound else best
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # `losses` below says the same
+        best = theory.best_step(p, sqrt(p.n))
+        best = theory.best_step(p) if best.at_bound else best
+        ridge = theory.best_ridge(p, best.eta)
     eta = np.unique([0.0, *asked, best.eta])
     grid = np.geomspace(eta[eta > 0].min(initial=1.0) * p.n**-0.1, max(eta[-1], 1.0), _POINTS)
     found = {"predicted": theory.losses(p, eta), "curve_eta": grid, "curve": theory.losses(p, grid)}
     spikes = theory.spectra.feature_spikes(p, eta, count=8).value
     edges = [theory.spectra.features(p, step).edge for step in eta]
-    found |= {"best_step": best, "best_ridge": theory.best_ridge(p, best.eta)}
+    found |= {"best_step": best, "best_ridge": ridge}
     visible = zip(spikes, theory.visible(p, eta), edges, strict=True)
     found["spikes"] = tuple(value[:count] / edge for value, count, edge in visible)
     return Study(p, eta, trials, _simulated(p, eta, options, tell) if trials else None, **found)

@@ -215,8 +215,8 @@ def best_ridge(p, eta, *, step_noise="correlated") -> Best:
     -------
     `Best`.
     """
-    warn(p)
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
+    warn(p, eta > 0)
     family, last = resolved(as_problem(p).replace(ridge=smallest), eta, step_noise)
 
     def evaluate(log_ridge, solution):

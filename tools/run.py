@@ -29,6 +29,10 @@ def main():
     which.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other values of parameters")
     which.add_argument("--seeds", nargs="+", type=int, default=[], metavar="ROOT", help="run under each root")
     options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error("--jobs takes a whole number >= 1")
+    if min(options.seeds, default=0) < 0:
+        parser.error("--seeds takes whole numbers >= 0")
     try:
         (ROOT / "build").mkdir(exist_ok=True)
         with open(ROOT / "build/lock", "w") as lock:  # which the processes started here inherit
@@ -59,6 +63,8 @@ def run(options):
     for start in wanted:
         if not any(name.startswith(start) for name in every):
             raise UserError(f"no notebook's name begins with {start!r}; there are {', '.join(every)}")
+    if len({name[:2] for name in every}) < len(every):
+        raise UserError(f"two notebooks have one number, by which their figures are known: {', '.join(every)}")
     names = [name for name in every if name.startswith(tuple(wanted or [""]))]
     labels = [f"seeds/{seed}" for seed in options.seeds] or ["custom" if options.set else options.preset]
     tasks = [plan(label, name, *options.set) for label in labels for name in names]
@@ -112,7 +118,7 @@ def execute(tasks, options):
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     bar = tqdm(total=sum(cost.values()), bar_format=line, smoothing=0, leave=False, disable=None)
     bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
-    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(max(1, options.jobs))
+    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(options.jobs)
     try:
         said = pool.map(partial(one, bar, cost, processes, stop, options), tasks)
         return {task.key: each for task, each in zip(tasks, said, strict=True)}

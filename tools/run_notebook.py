@@ -117,6 +117,9 @@ def main(task):
         book, ledger = execute(path, task, Path(staging)), Path(staging, f"{task.name}.json")
         if not ledger.exists():
             raise UserError("it wrote no ledger: a notebook ends with Verdicts.conclude()")
+        strange = sorted(path.name for path in ledger.parent.glob("*.*") if not path.name.startswith(task.name[:3]))
+        if strange:
+            raise UserError(f"it saved {', '.join(strange)}: the names of its figures begin with {task.name[:3]}")
         failing = [row for row in load(ledger)["rows"] if not row["passed"]]
         if failing and committed:  # elsewhere the run is kept
             rows = [f"{row['quantity']}: claimed {row['claimed']}, measured {row['measured']}" for row in failing]
@@ -230,8 +233,14 @@ def differences(code, old, fresh, there):
             found.append(f"cell {cell['id']}: {pair[0]} where {pair[1]} was found before")
     for name in sorted(fresh.keys() ^ there.keys()):
         found.append(f"{name}: {'new' if name in fresh else 'gone'}")
-    for name in sorted(name for name in fresh.keys() & there.keys() if name.endswith(".npz")):
-        found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]
+    for name in sorted(fresh.keys() & there.keys()):
+        if name.endswith(".npz"):
+            found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]
+        if name.endswith(".json"):
+            try:
+                load(there[name])
+            except UserError:
+                found.append(f"{name}: was damaged")
     return found
 
 

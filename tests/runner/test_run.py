@@ -93,6 +93,7 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
         "10": ("os.kill(os.getppid(), signal.SIGKILL)", "its process ended early"),
         "11": ("report.Verdicts.conclude = lambda self: None", "it wrote no ledger"),
         "12": ("open('12_sample.ipynb', 'a').write(' ')", "it or the library was changed while it ran"),
+        "14": ("report.save(plt.figure(), '07_line', 'No line.', x=x)", "it saved 07_line.npz, 07_line.png: the names"),
     }
     for number, (extra, _) in failures.items():
         project.write(number, extra)
@@ -102,10 +103,10 @@ def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
     before = project.snapshot()
     status, text = project.run("--jobs", "2")
     assert status == 1 and "Traceback" not in text
-    assert "7 to run: 08, " in text  # the longest first
+    assert "8 to run: 08, " in text  # the longest first
     for number, (_, said) in failures.items():
         assert re.search(rf"(?m)^{number}_sample: .*(\n  .*)?{re.escape(said)}", text), text
-    assert "6 of 7 notebooks FAILED" in text
+    assert "7 of 8 notebooks FAILED" in text
     after = project.snapshot()
     mine = [name for name in before if re.search(r"/(0\d|10|11)_", name)]
     assert [name for name in mine if before[name] != after[name]] == []
@@ -152,6 +153,8 @@ def test_other_roots_are_run_and_their_failures_reported(project):
         (["07", "--set", "n"], "n: must be name=value"),
         (["07", "--set", "eta=word"], "eta=word: must be name=value, with a number or a list where"),
         (["08"], "notebooks/08_broken.ipynb is missing or damaged"),
+        (["--jobs", "0"], "--jobs takes a whole number >= 1"),
+        (["--seeds", "-1"], "--seeds takes whole numbers >= 0"),
         (["07", "--set", "n=1", "--seeds", "1"], "not allowed with argument --set"),
     ],
 )
@@ -163,12 +166,22 @@ def test_what_cannot_be_done_is_said_before_starting(project, words, said):
     assert "starts" not in text and "Traceback" not in text
 
 
-def test_a_damaged_ledger_is_named(project):
+def test_two_notebooks_of_one_number_are_refused(project):
+    (project / "notebooks/07_other.ipynb").write_text("{}")
+    status, text = project.run()
+    assert (status, "two notebooks have one number" in text) == (2, True)
+
+
+def test_a_damaged_ledger_is_named_and_written_anew(project):
+    ledger = project / "figures/07_sample.json"
+    whole = ledger.read_text()
     project.write("08")
-    (project / "figures/07_sample.json").write_text('{"rows": [')
+    ledger.write_text(whole[:50])
     status, text = project.run("08")
     assert status == 2
     assert "figures/07_sample.json is missing or damaged" in text and "Traceback" not in text
+    assert project.run()[0] == 0
+    assert ledger.read_text() == whole
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="NOT RUN: needs a device that is always full")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, checks, simulate, theory
+from onestep import Problem, checks, hermite, simulate, theory
 
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
@@ -40,6 +40,11 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
         (lambda: theory.losses(SMALL, np.array([1.0 + 5j])), r"eta = array\(\[1\.\+5\.j\]\): must be a number"),
         (lambda: theory.learned(SMALL, 1.0, 100), "degree = 100: must be a whole number >= 0 and <= 99"),
         (lambda: simulate.losses(SMALL, 1.0, trials=2, degree=100), "degree = 100: .* and <= 99"),
+        (
+            lambda: simulate.plateaus(SMALL, [1], trials=2, growing_rows="no"),
+            "growing_rows = .no.: must be True or",
+        ),
+        (lambda: hermite.shifted("tanh", "a"), "by = 'a': must be a finite number"),
         (lambda: simulate.draw(SMALL, 0), "rng = 0: must be a numpy Generator"),
         (lambda: simulate.draw(SMALL, simulate.key(0), data=np.eye(20)), "data: must be .*Rows.*, not ndarray"),
         (lambda: simulate.repeat(3, 2, 0), "replicate = 3: must be a function"),

@@ -35,6 +35,13 @@ def choice(argument, value, allowed):
     return value
 
 
+def flag(argument, value):
+    """value, True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{argument} = {value!r:.40}: must be True or False")
+    return bool(value)
+
+
 def floats(values):
     """values as a float array; one NaN where they are no real numbers, or some are masked."""
     try:

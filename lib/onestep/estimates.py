@@ -23,7 +23,7 @@ class Estimate:
     ----------
     value, se, dof : floats or arrays of one shape; se = 0 with dof = inf for a number without noise
     chi2, spare : χ² of the fit that it comes from, and the degrees of freedom of χ². Where χ² is the larger one, se has
-        been widened by √(χ²/spare), and verdicts say so
+        been widened by √(χ²/spare), and verdicts say so; a sum has those of its worse fit
 
     Sums, differences and multiples by numbers are those of independent estimates (Welch-Satterthwaite for dof): what
     shares draws is to be combined replicate by replicate, before the mean is taken.
@@ -48,8 +48,9 @@ class Estimate:
         value = np.asarray(self.value + other.value)
         same = [np.broadcast_to(x, value.shape) for x in (self.se, other.se, self.dof, other.dof)]
         parts, dofs = np.array(same[:2]) ** 2, np.array(same[2:], float)
-        fits = self.chi2 + other.chi2, self.spare + other.spare
-        return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs), *fits)
+        worse = np.subtract(self.chi2, self.spare) >= np.subtract(other.chi2, other.spare)
+        fit = [np.where(worse, *pair)[()] for pair in ((self.chi2, other.chi2), (self.spare, other.spare))]
+        return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs), *fit)
 
     def __mul__(self, factor):
         return replace(self, value=self.value * factor, se=self.se * np.abs(factor))
@@ -96,8 +97,8 @@ def controlled(samples, controls) -> Estimate:
 
     controls : (trials, k), k < trials - 1, each of known mean, which has been subtracted.
 
-    The mean is that of `samples` up to a bias of order k/trials² (Lavenberg & Welch 1981); its standard error is that
-    of what the controls do not explain.
+    Its standard error is that of what the controls do not explain. It has a bias of order k/trials, and none where
+    samples and controls are jointly normal (Lavenberg & Welch 1981).
     """
     samples, controls = _replicates(samples), checks.floats(controls)
     trials, count = len(samples), controls.shape[-1] if controls.ndim else 0
@@ -119,7 +120,9 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     parts : an Estimate at each of the sizes, all of one shape; more of them than powers.
 
     Least squares weighted with the standard errors. With more sizes than unknowns, scatter beyond the errors widens
-    the standard error (Birge's ratio).
+    the standard error (Birge's ratio). The degrees of freedom remain those of the errors, so that intervals are too
+    short where the scatter is real: by simulation, with three sizes and scatter of three standard errors one of 95 %
+    misses in 24 %.
     """
     sizes, powers = _grid(sizes, "sizes"), np.atleast_1d(checks.floats(powers))
     if not isinstance(parts, list | tuple) or len(parts) != len(sizes) or len(sizes) <= len(powers):
@@ -220,8 +223,8 @@ def exponent(x, samples) -> Estimate:
         raise ValueError(f"samples: must be {len(x)} arrays of at least two positive numbers")
     logs = [np.log(y) for y in samples]
     spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in logs], weights=counts - 1))
-    dof = float(counts.sum() - len(x))
-    return power_law(x, Estimate(np.array([y.mean() for y in logs]), spread / np.sqrt(x * counts), dof))
+    fit = power_law(x, Estimate(np.array([y.mean() for y in logs]), spread / np.sqrt(x * counts)))
+    return replace(fit, dof=float(counts.sum() - len(x)))  # of the one spread
 
 
 def end_ratio(x, samples) -> Estimate:

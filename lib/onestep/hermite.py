@@ -16,7 +16,7 @@ from numpy.polynomial import hermite_e, legendre
 from scipy import special
 from scipy.special import expit
 
-from .checks import floats, frozen, whole
+from .checks import floats, frozen, number, whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
 LONGEST_SERIES = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
@@ -325,6 +325,6 @@ NAMED = {
 
 def shifted(spec, by):
     """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa."""
-    f = function(spec)
+    f, by = function(spec), number("by", by)
     name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
     return centred(Function(lambda z: f(z + by), lambda z: f.derivative(z + by), [k - by for k in f.kinks], name))

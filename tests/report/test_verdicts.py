@@ -157,8 +157,10 @@ def test_other_refusals(verdicts):
     for row in (verdicts.agrees, verdicts.at_most):
         with pytest.raises(ValueError, match="already"):
             row("fact", 1.0, Estimate(1.0, 0.1))
-    with pytest.raises(ValueError, match="no negative control"):
+    with pytest.raises(ValueError, match="'fact' has no negative control"):
         verdicts.conclude()
+    with pytest.raises(ValueError, match="07_empty has no verdicts"):
+        report.Verdicts("07_empty", claim="", source="").conclude()
 
 
 def test_ledger_is_written_and_the_table_shown(verdicts, folder, monkeypatch, capsys):
@@ -185,9 +187,9 @@ def test_at_quick_sizes_what_noise_hides_is_not_judged_and_what_is_refuted_fails
     verdicts.agrees("one control is rejected", 1.0, sharp, control=[("larger", 1.1), ("hardly larger", 1.001)])
     verdicts.agrees("wrong", 2.0, sharp, control=("larger", 3.0))
     verdicts.at_most("neither shown nor refuted", 0.9, noisy, control=("larger", 5.0 + noisy))
-    verdicts.at_least("refuted", 2.0, sharp)
-    verdicts.succeeds("too few", 0.8, [True] * 6)
-    verdicts.succeeds("hardly any", 0.8, [False] * 60)
+    verdicts.at_least("refuted", 2.0, sharp, control=("none", 0.0 * noisy))
+    verdicts.succeeds("too few", 0.8, [True] * 6, control=("none", [False] * 60))
+    verdicts.succeeds("hardly any", 0.8, [False] * 60, control=("none", [False] * 60))
     verdicts.conclude()
     open_, refuted = "not judged at quick", "FAILS"
     assert [row["verdict"] for row in verdicts.rows if not row["control"]] == [

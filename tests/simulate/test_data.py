@@ -144,7 +144,7 @@ def test_whitening_is_not_advised_for_rows_that_are_white():
     rng = np.random.default_rng(0)
     data = Rows(prepared(rng.standard_normal((200, 20)) * np.linspace(0.5, 2.0, 20), "whiten"))
     with pytest.warns(
-        BeyondTheory, match=r"isotropy -0\.1 .*To mend it: rows whitened by their own covariance: take more"
+        BeyondTheory, match=r"isotropy -0\.105 .*To mend it: rows whitened by their own covariance: take more"
     ):
         simulate.losses(P, 1.0, trials=1, data=data, test_size=9)
 

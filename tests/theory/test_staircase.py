@@ -256,6 +256,8 @@ def test_shapes_follow_eta():
         (lambda: theory.gains(RICH, -1), "order = -1"),
         (lambda: theory.gains(RICH, 2, printed=True, growing_rows=True), "growing_rows = True"),
         (lambda: theory.gains(RICH, 2, printed=True, intercept=True), "intercept = True"),
+        (lambda: theory.gains(RICH, 2, intercept="no"), "intercept = 'no': must be True or False"),
+        (lambda: theory.losses(RICH, 1.0, method="spiked", growing_rows="no"), "growing_rows = 'no': must be True or"),
         (lambda: theory.boundary(RICH, 1), "order = 1"),
         (lambda: theory.staircase.spiked(RICH, -1.0), "eta = -1.0"),
         (lambda: theory.staircase.spiked(RICH, np.ones((2, 2))), "eta"),

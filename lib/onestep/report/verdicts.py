@@ -1,9 +1,10 @@
 """Verdict rows: what is claimed, what was measured, whether they agree and how small an error the row would notice.
 
-Both error rates of a row are stated, as in TensorFlow Probability's `statistical_testing`. A true claim fails rarely:
-tolerances are Student's t with the row's own degrees of freedom, at a level so small that all rows of all notebooks
-together raise a false alarm in at most one run of a hundred. The tolerance over the effect that the row is about is its
-`resolution`: an error of this size is noticed every other time, one twice as large nearly always.
+Tolerances are Student's t with the row's own degrees of freedom, at a level so small that, while samples are nearly
+normal, the agreements of all notebooks together raise a false alarm in at most one run of a hundred; standard errors
+widened by a bad fit make one likelier. The tolerance over the effect that the row is about is its `resolution`: an
+agreement notices an error of this size every other time, one twice as large nearly always. A bound has to be shown: a
+false one passes with a chance below `LEVEL`, a true one every other time if it holds by its resolution.
 
 At the sizes of `PRESET=quick` noise may hide what a row is about. There a bound that is neither shown nor refuted, a
 control that is not rejected and a row none of whose controls is are "not judged at quick"; what is refuted fails.
@@ -18,7 +19,7 @@ from .. import estimates
 from ..estimates import Estimate
 from . import session
 
-FALSE_ALARMS = 0.01  # chance that a run of all notebooks fails some row although every claim is exactly true
+FALSE_ALARMS = 0.01  # chance that a run of all notebooks fails some agreement although every claim is exactly true
 ROWS = 250  # the rows that share it: an upper bound on those with noise, controls aside, in all notebooks
 LEVEL = FALSE_ALARMS / ROWS
 CAP = 0.1  # largest allowance, as a share of the effect: what needs more is not tested by such a row
@@ -78,7 +79,7 @@ class Verdicts:
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
 
         successes are (trials,), True or False. In a control, `wrong` is the successes of a broken experiment: Clopper
-        and Pearson's upper bound must lie below `rate`.
+        and Pearson's upper bound must lie below `rate`. The resolution is the share of successes less its lower bound.
         """
         rate = _finite(quantity, "rate", rate)
         if not 0 < rate < 1:
@@ -109,15 +110,20 @@ class Verdicts:
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.
 
-        Raises ValueError without a negative control: a set of checks that nothing could fail shows nothing. A runner
-        that judges by the ledger sets ONESTEP_LEDGER_ONLY: then failing rows raise nothing.
+        Raises ValueError without rows, or if one has no negative control. A runner that judges by the ledger sets
+        ONESTEP_LEDGER_ONLY: then failing rows raise nothing.
         """
-        if not any(row["control"] for row in self.rows):
-            raise ValueError(f"{self.notebook} has no negative control among its {len(self.rows)} verdicts")
-        for row in self.rows:
-            if {other["verdict"] for other in self.rows if other.get("of") == row["quantity"]} == {UNJUDGED}:
-                row["verdict"] = UNJUDGED if row["passed"] else row["verdict"]
-        self._show()
+        if not self.rows:
+            raise ValueError(f"{self.notebook} has no verdicts")
+        for row in (row for row in self.rows if not row["control"]):
+            controls = {other["verdict"] for other in self.rows if other.get("of") == row["quantity"]}
+            if not controls:
+                raise ValueError(f"{self.notebook}: {row['quantity']!r} has no negative control")
+            if controls == {UNJUDGED} and row["passed"]:
+                row["verdict"] = UNJUDGED
+        head, body = folded(self.rows)
+        plain = "\n".join(map(" | ".join, [head, *body]))
+        session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
         ledger = {
             "notebook": self.notebook,
             "claim": self.claim,
@@ -139,9 +145,8 @@ class Verdicts:
         scale = abs(claimed) if scale is None else _finite(quantity, "scale", scale)
         if not scale > 0:
             raise ValueError(f"{quantity}: the claimed value is 0, so the row needs the scale of what it is about")
-        if kind in ("agreement", "bound"):
-            if not 0 <= allowance <= CAP * scale * (1 + 1e-9):
-                raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
+        if kind in ("agreement", "bound") and not 0 <= allowance <= CAP * scale * (1 + 1e-9):
+            raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
         if kind != "control":
             self._asked[quantity] = sign, claimed, measured, allowance, scale
         reach = float(found.reach(LEVEL))
@@ -179,11 +184,6 @@ class Verdicts:
             "passed": bool(passed or unjudged),
         }
         self.rows.append(row)
-
-    def _show(self):
-        head, body = folded(self.rows)
-        plain = "\n".join(map(" | ".join, [head, *body]))
-        session.show({"text/plain": plain, "text/markdown": markdown_table(head, body)})
 
 
 def markdown_table(head, body):

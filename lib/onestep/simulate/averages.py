@@ -16,7 +16,7 @@ from .network import blocks
 _ORDER = 200  # terms tabulated; the series is cut as soon as what is left is below _PRECISION
 _PRECISION = 1e-9
 _TOLERATED = 1e-6  # what may be left where the table ends first
-_GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r, interpolation is exact to rounding
+_GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r; to rounding for norms within a factor of ten
 _NODES = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
 _TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 2, 1)[:, None] / _GRID  # orthogonality
 

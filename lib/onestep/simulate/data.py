@@ -154,7 +154,7 @@ def departures(X, y=None):
     values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
     found = {
         "centre": mean @ mean * m / (d * scale) - 1,
-        "isotropy": values.var() / values.mean() ** 2 - d / m,
+        "isotropy": values.var() / values.mean() ** 2 - (d + 1) / m,
         "scale": scale - 1,
         "length": np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2) - 1,
         "tails": np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS)))),
@@ -187,7 +187,7 @@ def beyond(X, y=None) -> dict:
     m, d = np.shape(X)
     limits = {
         "centre": 0.01 * m + 5 * (2 / d) ** 0.5,
-        "isotropy": 0.05 + 5 * (d / m) ** 0.5 / m,
+        "isotropy": 0.05 + 5 * 2 / m,  # John's statistic: m times it is N(0, 4) as m, d → ∞ (Ledoit & Wolf 2002)
         "scale": 0.05 + 5 * (2 / (m * d)) ** 0.5,
         "length": 1 + 5 * (2 / m) ** 0.5,
         "tails": 0.1 + 5 * (24 / (m * min(d, _DIRECTIONS))) ** 0.5,

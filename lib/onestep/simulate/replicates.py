@@ -63,7 +63,7 @@ def memory(p, *_, test_size=None, growing_rows=False, **__):
     """GiB that one replicate of most measurements needs at its peak, in the gradient step or in the fit after it."""
     n, d, N, m = float(as_problem(p).n), float(p.d), float(p.N), float(p.first_samples)
     fit = 3.5 * n * N + min(n, N) ** 2 + (test_size * (3 * N + d) if test_size else 4 * N * N)
-    return 8 * ((n + m) * d + 2 * N * d + max(fit, (2 + growing_rows) * m * N)) / 2**30
+    return 8 * ((n + m) * d + 2 * N * d + max(fit, (2 + bool(growing_rows)) * m * N)) / 2**30
 
 
 def replicated(gib=memory):
@@ -93,9 +93,9 @@ def _one(run, args, options, rng):
 
 
 def key(seed, *branch):
-    """The random generator of one replicate: independent for every (seed, branch), whole numbers >= 0.
+    """The random generator of one replicate: independent for every (seed, branch) of whole numbers below 2³².
 
-    seed may also be a root and the branch of an experiment, as in (7, 1, p.n).
+    seed may also be a root and the branch of an experiment, as in (7, 1, p.n). Larger numbers are taken as several.
     """
     root, *rest = (whole("seed", part, 0) for part in (seed if isinstance(seed, tuple) and seed else (seed,)))
     rest += [whole("branch", part, 0) for part in branch]

@@ -7,7 +7,7 @@ from numpy.polynomial.hermite_e import hermevander
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import factorial
 
-from ..checks import whole
+from ..checks import flag, whole
 from ..problem import Problem
 from .network import Draw, draw, gram_factor, readout
 from .replicates import memory, replicated
@@ -40,6 +40,7 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     expectations, h_k = H_k/√k!, for the largest ℓ: they explain most of the spread of the stairs.
     """
     orders, redraws = _orders(p, orders), whole("redraws", redraws, 1)
+    flag("growing_rows", growing_rows)
     top, draws = max(orders), _redrawn(p, draw(p, rng), redraws, rng)
     units = draws.X.T @ draws.y
     units /= np.linalg.norm(units, axis=0)

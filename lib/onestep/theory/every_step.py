@@ -89,7 +89,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
         return fixed_point(p, eta, **({} if step_noise is None else {"step_noise": step_noise}))
     if step_noise is not None:
         raise ValueError(f'step_noise = {step_noise!r}: method="spiked" cannot use it; "fixed_point" can')
-    found = staircase.spiked(p, eta, growing_rows=bool(growing_rows))
+    found = staircase.spiked(p, eta, growing_rows=False if growing_rows is None else growing_rows)
     none = np.full(np.shape(found.train), np.nan)[()]
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 

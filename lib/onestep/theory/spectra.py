@@ -70,6 +70,11 @@ class Law:
         """Largest singular value of the bulk as its size grows."""
         return sqrt(self.at(self.turn)[0])
 
+    def beyond(self, factor):
+        """The w of a singular value that is factor >= 1 times the bulk's edge."""
+        x = self.at(self.turn)[0] * factor**2
+        return scipy.optimize.brentq(lambda w: self.at(w)[0] - x, self.turn, x, xtol=1e-14 * self.top, rtol=1e-14)
+
 
 @dataclass(frozen=True)
 class FeatureSpikes:
@@ -186,7 +191,11 @@ def visible_from(p: Problem, eta):
     """
     eta = steps(eta)
     edges = [features(p, step).edge for step in np.atleast_1d(eta)]
-    return (np.array(edges) * (1 + 2 * float(p.n) ** (-2 / 3))).reshape(eta.shape)[()]
+    return (np.array(edges) * _margin(p)).reshape(eta.shape)[()]
+
+
+def _margin(p):
+    return 1 + 2 * float(p.n) ** (-2 / 3)
 
 
 def visible(p: Problem, eta, count=_MOST):
@@ -198,10 +207,10 @@ def visible(p: Problem, eta, count=_MOST):
 
     count : spikes looked for, from 1 to 8.
     """
-    eta = steps(eta)
-    values = np.nan_to_num(feature_spikes(p, eta, count=count).value)
-    seen = (values > np.atleast_1d(visible_from(p, eta))[:, None]).sum(1).reshape(eta.shape)
-    return np.minimum(seen, min(p.n, p.N, _MOST))[()]
+    eta, count = steps(eta), _count(count)
+    kernels = [_Kernel(p, step) for step in np.atleast_1d(eta)]
+    strengths = np.array([kernel.strengths(kernel.law.beyond(_margin(p)))[:count] for kernel in kernels])
+    return np.minimum((strengths > 1).sum(1), min(p.n, p.N, _MOST)).reshape(eta.shape)[()]  # as strengths decrease in w
 
 
 class _Kernel:

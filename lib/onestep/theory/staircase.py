@@ -16,7 +16,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import herme2poly, poly2herme
 from scipy.special import factorial, factorial2
 
-from ..checks import frozen, steps, whole
+from ..checks import flag, frozen, steps, whole
 from ..problem import Problem, as_problem
 from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
 
@@ -63,6 +63,8 @@ def gains(
     `Losses` with train = Δ_ℓ and test = Λ_ℓ, two floats.
     """
     order = whole("order", order, 0)
+    for option, value in (("printed", printed), ("growing_rows", growing_rows), ("intercept", intercept)):
+        flag(option, value)
     if printed and (growing_rows or intercept):
         option = "growing_rows" if growing_rows else "intercept"
         raise ValueError(f"{option} = True: the slides print no formula with it; leave printed at False")
@@ -95,7 +97,7 @@ def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
     strength = np.full((1, order), inf)
     strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
     signs = np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:])
-    drop = _drops(p, strength, signs, growth_ratio(p) if growing_rows else 0.0)
+    drop = _drops(p, strength, signs, growth_ratio(p) if flag("growing_rows", growing_rows) else 0.0)
     return Losses(float(drop.train[0]), float(drop.test[0]))
 
 
@@ -118,7 +120,8 @@ def spiked(p: Problem, eta, *, growing_rows=False, order=None) -> Losses:
     with np.errstate(divide="ignore"):
         log_eta, log_c = np.log(np.atleast_1d(eta)), np.log(np.abs(c[1:]))
     strength = k * (log(abs(c[1]) * sqrt(p.D)) + log_eta[:, None]) + log_c + (1 - k) / 2 * log(p.N)
-    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth_ratio(p) if growing_rows else 0.0)
+    growth = growth_ratio(p) if flag("growing_rows", growing_rows) else 0.0
+    drop = _drops(p, strength, np.sign(c[1]) ** k * np.sign(c[1:]), growth)
     return Losses((base.train - drop.train).reshape(eta.shape)[()], (base.test - drop.test).reshape(eta.shape)[()])
 
 

@@ -108,6 +108,7 @@ def test_an_activation_without_exact_averages_is_tested_on_fresh_samples():
     np.testing.assert_allclose(found.simulated.test.value, found.predicted.test, rtol=0.3)
 
 
+@pytest.mark.slow
 def test_the_figure_of_a_problem_whose_best_step_is_none():
     p = Problem(100, 20, 10, teacher=(0.0, 0.1), noise=3.0)
     found = study(p, [0.0, 4.0], trials=0)
@@ -141,6 +142,7 @@ def test_bad_input_is_named_before_anything_runs(p, options, message):
         study(p, **options)
 
 
+@pytest.mark.slow
 def test_what_the_theory_does_not_cover_is_said_at_one_place():
     with pytest.warns(UserWarning, match=r"simulate\.losses") as caught:
         study(Problem(200, 30, 60, 0.1, teacher=(0, 0.5, 0.5)), trials=0)

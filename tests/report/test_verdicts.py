@@ -5,7 +5,7 @@ import json
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from onestep import report
 from onestep.estimates import Estimate
@@ -36,7 +36,7 @@ def passed(verdicts):
 
 @pytest.mark.parametrize("dof", [3.0, 20.0, np.inf])
 def test_agreement_reaches_as_far_as_students_t(verdicts, dof):
-    t = stats.t.isf(LEVEL / 2, dof)
+    t = scipy.stats.t.isf(LEVEL / 2, dof)
     for name, off in {"inside": 0.999, "below": -0.999, "outside": 1.001, "outside below": -1.001}.items():
         verdicts.agrees(name, 1.0, Estimate(1 + off * 0.01 * t, 0.01, dof))
     assert passed(verdicts) == [True, True, False, False]
@@ -44,7 +44,7 @@ def test_agreement_reaches_as_far_as_students_t(verdicts, dof):
 
 
 def test_an_allowance_widens_the_tolerance_and_the_resolution(verdicts):
-    t = stats.t.isf(LEVEL / 2, 50)
+    t = scipy.stats.t.isf(LEVEL / 2, 50)
     verdicts.agrees("without", 2.0, Estimate(2 + 0.01 * t + 0.1, 0.01, 50.0))
     verdicts.agrees("with", 2.0, Estimate(2 + 0.01 * t + 0.1, 0.01, 50.0), allowance=0.101)
     assert passed(verdicts) == [False, True]
@@ -65,7 +65,7 @@ def test_false_alarms_are_as_rare_as_stated(monkeypatch, verdicts):
 
 
 def test_noise_counts_against_bounds(verdicts):
-    t = stats.t.isf(LEVEL / 2, 30)
+    t = scipy.stats.t.isf(LEVEL / 2, 30)
     for name, check, value in (
         ("clear", verdicts.at_most, 1 - 1.001 * t),
         ("not clear", verdicts.at_most, 1 - 0.999 * t),
@@ -88,7 +88,7 @@ def test_noise_never_helps_a_control(verdicts, check):
 
 
 def test_success_is_a_binomial_bound(verdicts):
-    lower = stats.beta.ppf(LEVEL, 60, 1)
+    lower = scipy.stats.beta.ppf(LEVEL, 60, 1)
     verdicts.succeeds("all of sixty", lower - 1e-9, [True] * 60)
     verdicts.succeeds("not shown by sixty", lower + 1e-9, [True] * 60)
     verdicts.succeeds("none", 0.01, [False] * 60)
@@ -176,7 +176,7 @@ def test_ledger_is_written_and_the_table_shown(verdicts, folder, monkeypatch, ca
     assert book["figures"] == {"07_picture": "A line that rises."}
     assert [row["verdict"] for row in book["rows"]] == ["holds", "control rejected"]
     assert [row["kind"] for row in book["rows"]] == ["agreement", "control"]
-    assert book["rows"][0]["resolution"] == pytest.approx(0.02 * stats.t.isf(LEVEL / 2, 60), rel=0.05)
+    assert book["rows"][0]["resolution"] == pytest.approx(0.02 * scipy.stats.t.isf(LEVEL / 2, 60), rel=0.05)
 
 
 def test_at_quick_sizes_what_noise_hides_is_not_judged_and_what_is_refuted_fails(verdicts, monkeypatch):

@@ -9,7 +9,6 @@ import threading
 import time
 from contextlib import contextmanager
 
-import distributed
 import numpy as np
 import pytest
 
@@ -91,6 +90,8 @@ def test_a_worker_lost_while_its_result_travels_changes_nothing(cluster, monkeyp
         results = await arrived(client, futures, **options)
         lost.extend(future._state.lose() for future in futures)
         return results
+
+    import distributed  # two seconds, which `make unit` does not need
 
     arrived = distributed.Client._gather
     monkeypatch.setattr(distributed.Client, "_gather", gather)

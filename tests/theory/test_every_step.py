@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
+import scipy
 from numpy.polynomial import hermite_e
-from scipy import stats
 
 from onestep import Problem, estimates, simulate, theory
 
@@ -20,7 +20,7 @@ def isotropic_by_damping(p, eta, order=30, omega_change=0.0, z_change=None):
     z, pz = hermite_e.hermegauss(order)
     pz = pz / pz.sum()
     a = np.linspace(-6.5, 6.5, 60)
-    pu = stats.norm.pdf(a) / stats.norm.pdf(a).sum()
+    pu = scipy.stats.norm.pdf(a) / scipy.stats.norm.pdf(a).sum()
     f, n, d, N = p.student, p.n, p.d, p.N
     power = p.target.second_moment + p.noise**2
     u = eta * f.linear * np.sqrt(p.D / N) * a
@@ -153,6 +153,7 @@ def test_polynomials_of_degree_three_are_warned_about(activation):
     theory.losses(p.replace(activation=(0.0, 1.0, 0.3)), 1.0)
 
 
+@pytest.mark.slow
 def test_strong_quadratic_teachers_of_many_samples_are_warned_about():
     p = Problem(400, 40, 100, 0.1, teacher=(0.0, 0.5, 0.5))
     for call in (
@@ -253,6 +254,7 @@ def test_against_simulation(p):
         assert np.all(np.abs(drop.mean(axis=0) - predicted[row]) < error)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_nearly_zero_against_simulation():
     """What units of one readout share, eq. (38), is a fifth of the test error here."""
     p = Problem(300, 20, 200)
@@ -262,6 +264,7 @@ def test_a_loss_that_is_nearly_zero_against_simulation():
         assert abs(loss.value / predicted - 1) < 0.03 + 3 * loss.se / predicted
 
 
+@pytest.mark.slow
 def test_lengths_of_inputs_are_resolved():
     """An activation that saturates, at a small ridge and without noise; two lengths predict 26 % less."""
     p = Problem(300, 20, 900, 0.001, "tanh")
@@ -306,7 +309,7 @@ def test_an_ample_sample_and_a_wide_network_learn_the_teacher_of_their_own_kind(
 
 
 def test_readout_laws_meet_and_differ():
-    quantiles = stats.norm.ppf((np.arange(100) + 0.5) / 100)
+    quantiles = scipy.stats.norm.ppf((np.arange(100) + 0.5) / 100)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
     gaussian, many = theory.every_step.fixed_point(P2, eta), theory.losses(P2.replace(readout=quantiles), eta)

@@ -50,6 +50,7 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
     assert law.products[1, 1] == pytest.approx(law.traces[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_what_a_first_batch_has_at_finite_d(output):
     """Traces beyond d times the limit's, and the mean of ‖β‖² over two batches."""

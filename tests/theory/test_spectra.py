@@ -112,6 +112,7 @@ def test_overlaps_of_a_vector_sum_to_at_most_one():
         assert np.nanmax(overlap.sum(-1)) < 1
 
 
+@pytest.mark.slow
 def test_a_linear_network_close_to_its_transition():
     p, eta = Problem(800, 240, 400, activation=(0, 1.0)), 1.6
     found, samples = theory.spectra.feature_spikes(p, eta, 1), []
@@ -139,6 +140,7 @@ def test_growth_of_rows_changes_the_second_direction_at_every_size():
     assert without[:2].sum() == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.slow
 def test_spikes_emerge_in_order_and_their_exponents_tend_to_the_thresholds():
     """Theorem: spike k emerges at (k - 1)/2k; at finite n later, by about a constant over log n."""
     p, exponents = Problem(10**4, 3000, 5000, activation=WAVE), []
@@ -153,6 +155,7 @@ def test_spikes_emerge_in_order_and_their_exponents_tend_to_the_thresholds():
     np.testing.assert_allclose(away[2] * log(1e20), away[1] * log(1e10), atol=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "number"), [("sphere", 1), ("gaussian", 2)])
 def test_lengths_of_inputs_and_of_gaussian_rows_each_show_a_spike_before_any_step(layer, number):
     even = Problem(1000, 100, 1000, activation=(0, 0.3, 1.0), first_layer=layer)

@@ -226,6 +226,7 @@ def test_means_over_units_to_the_next_order_in_1_over_d(activation, layer):
     assert np.all(np.abs(mean - predicted) < 4 * se + [2e-3, 2e-3, 2e-3]), (mean, predicted, se)
 
 
+@pytest.mark.slow
 def test_units_of_one_readout_share_a_quadratic_form():
     """Products between two readouts of the mean harmonics of degree 2 of their rows, on drawn batches, eq. (38)."""
     p = Problem(300, 30, 200, 0.05, "softplus", (0.0, 1.0), 0.5, readout=[1.4, -0.2])
@@ -251,6 +252,7 @@ def test_units_of_one_readout_share_a_quadratic_form():
     assert predicted[0, 0] > 12 * se[0, 0] and predicted[0, 1] < -8 * se[0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["shifted_relu", "softplus"])
 def test_rows_stretch_by_the_mean_label_of_their_first_batch(activation):
     """Slope of units' mean m_0, at one readout, on the mean label, eq. (38)."""

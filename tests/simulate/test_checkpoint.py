@@ -57,6 +57,21 @@ def test_another_call_and_other_code_draw_their_own(monkeypatch):
     assert len(calls) == 2
 
 
+def nested(rng):
+    """A replicate that repeats something itself."""
+    return sum(simulate.repeat(lambda inner: inner.standard_normal(), 2, int(rng.integers(99)), jobs=1))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_replicate_repeats_is_kept_with_it_alone(monkeypatch, folder, jobs):
+    first = simulate.repeat(nested, 4, 3, jobs=jobs)
+    assert len(list(folder.iterdir())) == 4
+    for trial in (1, 2):  # as if a run had been killed
+        (folder / f"code-and-sources-0-{trial}").unlink()
+    session(monkeypatch)
+    assert simulate.repeat(nested, 4, 3, jobs=jobs) == first
+
+
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign"])
 def test_damaged_and_foreign_files_are_computed_anew(monkeypatch, folder, damage):
     first = simulate.losses(P, [0.0, 2.0], trials=2, seed=1)

@@ -201,6 +201,7 @@ def test_whitening_makes_the_reference_white():
         (lambda: departures(gaussian(np.random.default_rng(0), 9), np.ones(9)), "all 9 labels are 1"),
         (lambda: departures(gaussian(np.random.default_rng(0), 9), np.ones(8)), "y has 8 labels for the 9 rows"),
         (lambda: departures(np.ones((3, 2))), "number of rows of X = 3"),
+        (lambda: Rows(np.ma.masked_greater(gaussian(np.random.default_rng(0), 9), 1.0)), "X: row 0, 1"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -176,6 +176,14 @@ def descend(a=None, ridge=0.01, **options):
     return simulate.descend(system, start if a is None else a, W, ridge, **options)
 
 
+@pytest.mark.parametrize("method", simulate.METHODS)
+def test_whole_numbers_are_as_good_as_others(method):
+    """For a start a = (1, -1, 1); kept whole, what descent returns would be rounded."""
+    ends = [descend(np.array([1, -1, 1], kind), method=method, limit=20) for kind in (int, float)]
+    np.testing.assert_array_equal(ends[0].a, ends[1].a)
+    assert not np.array_equal(ends[0].a, np.round(ends[0].a))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -183,13 +191,17 @@ def descend(a=None, ridge=0.01, **options):
         (lambda: simulate.sample(relu.random_teacher(6, 2, key(0)), 9, key(0), noise=-1.0), "noise"),
         (lambda: simulate.Empirical(np.ones((9, 2)), np.ones(8)), r"must be \(n, d\) and \(n,\)"),
         (lambda: simulate.Empirical(np.ones((9, 2)), np.full(9, np.nan)), "finite"),
+        (lambda: simulate.Empirical(1j * np.ones((9, 2)), np.ones(9)), "finite"),
+        (lambda: simulate.Empirical(key(0).normal(size=(9, 2)), np.ones(9)).test_loss(*np.eye(2)), "teacher = None"),
         (lambda: simulate.initialise(5, 0, key(0)), "m = 0"),
+        (lambda: simulate.initialise(0, 5, key(0)), "d = 0"),
         (lambda: simulate.initialise(5, 3, key(0), scale=0), "scale"),
         (lambda: simulate.planted(relu.random_teacher(6, 3, key(0)), 2, 0.1, key(0)), "m = 2"),
         (lambda: descend(ridge=-1.0), "ridge"),
         (lambda: descend(method="newton"), "method"),
         (lambda: descend(limit=0), "limit"),
         (lambda: descend(method="gradient", step=0), "step"),
+        (lambda: descend(step=-1), "step"),
         (lambda: descend(a=np.ones(2)), r"must be \(m,\)"),
     ],
 )

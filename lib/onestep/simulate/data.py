@@ -265,6 +265,8 @@ def _labels(y, m):
 
 
 def _numbers(name, values, ndim):
+    if np.ma.is_masked(values):
+        values = values.astype(float).filled(np.nan)
     try:
         array = np.asarray(values)
         array = array if np.iscomplexobj(array) else np.asarray(array, float)

@@ -13,6 +13,7 @@ import os
 import pickle
 import zlib
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import cache, partial, wraps
 from inspect import signature
 from pathlib import Path
@@ -27,6 +28,7 @@ from ..problem import as_problem
 
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
 _calls = itertools.count()
+_inside = ContextVar("inside", default=False)  # whether a replicate is being drawn here
 
 
 class Result(SimpleNamespace):
@@ -107,7 +109,8 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
 
     Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
     finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls
-    in the same order, so that a replicate is known by that key, the number of the call and its own number.
+    in the same order, so that a replicate is known by that key, the number of the call and its own number. What a
+    replicate itself repeats is kept with it alone.
 
     Parameters
     ----------
@@ -150,19 +153,29 @@ def _results(replicate, seed, trials, jobs, gib, executor, client):
     else:
         checks.memory(gib * min(jobs, len(trials)))
         with ThreadPoolExecutor(jobs) as pool:
-            yield from pool.map(lambda trial: replicate(key(seed, trial)), trials)
+            yield from pool.map(partial(_drawn, replicate, seed), trials)
 
 
 def _on_a_worker(replicate, seed, trial):
     with threadpool_limits(1, "blas"):  # a worker of somebody else's pool may use all its cores for BLAS
+        return _drawn(replicate, seed, trial)
+
+
+def _drawn(replicate, seed, trial):
+    before = _inside.set(True)
+    try:
         return replicate(key(seed, trial))
+    finally:
+        _inside.reset(before)
 
 
 def _files(trials):
     """Where the replicates of this call are kept; empty if nowhere."""
     folder, name = os.environ.get("ONESTEP_KEEP"), os.environ.get("ONESTEP_KEEP_KEY")
-    call = next(_calls) if folder and name else None
-    return [Path(folder) / f"{name}-{call}-{trial}" for trial in range(trials)] if folder and name else []
+    if not (folder and name) or _inside.get():
+        return []
+    call = next(_calls)
+    return [Path(folder) / f"{name}-{call}-{trial}" for trial in range(trials)]
 
 
 def _keep(file, result):

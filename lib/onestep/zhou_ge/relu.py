@@ -87,7 +87,7 @@ def network(W, a):
 
 def mixed_signs(r):
     """1, -1, 1, 1, 1, -1, 1, 1, ...: every fourth of r signs is negative, (r,)."""
-    return np.where(np.arange(r) % 4 == 1, -1.0, 1.0)
+    return np.where(np.arange(whole("r", r, 1)) % 4 == 1, -1.0, 1.0)
 
 
 def random_teacher(d, r, rng, *, weights=None, correlation=0.0):

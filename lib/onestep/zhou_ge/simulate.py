@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-from ..checks import choice, number, whole
+from ..checks import choice, floats, number, whole
 from .relu import Population, polar
 
 METHODS = ("quasi-newton", "gradient")
@@ -25,7 +25,7 @@ class Empirical:
     smooth = False  # |wᵀx| has kinks, at which a minimum may lie
 
     def __init__(self, X, y, *, teacher=None):
-        X, y = np.asarray(X, float), np.asarray(y, float)
+        X, y = floats(X), floats(y)
         if X.ndim != 2 or y.shape != X.shape[:1] or not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
             raise ValueError(f"X {X.shape} and y {y.shape}: must be (n, d) and (n,), finite")
         self.n, self.d = X.shape
@@ -56,6 +56,8 @@ class Empirical:
 
     def test_loss(self, a, W):
         """E(f - f⋆)² of one network over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
+        if self.teacher is None:
+            raise ValueError("teacher = None: the test loss needs what made the labels")
         rest = self.labels - (a / 2) @ np.abs(W @ self.X.T)
         constant, *linear = np.linalg.lstsq(np.column_stack([np.ones(self.n), self.X]), rest)[0]
         V, b = self.teacher.directions, self.teacher.weights
@@ -85,7 +87,7 @@ def initialise(d, m, rng, *, scale=1e-3, count=None):
     """
     shape = _shape(whole("m", m, 1), count)
     scale = number("scale", scale, above=0)
-    W = scale * polar(rng.standard_normal((*shape, d)))[1]
+    W = scale * polar(rng.standard_normal((*shape, whole("d", d, 1))))[1]
     return rng.choice([-scale, scale], shape), W
 
 
@@ -147,9 +149,9 @@ class Descent(NamedTuple):
 
     loss, converged : (...).  evaluations : count of gradients; of several networks that of the slowest.
 
-    Converged means that the largest gradient entry fell to the tolerance; on samples, whose loss has kinks, that the
-    objective fell by less than 0.1 % over the last 40 iterations or since the memory of L-BFGS was last cleared, which
-    happens where a line search fails.
+    Converged means that the largest gradient entry fell to the tolerance. On samples, whose loss has kinks, L-BFGS also
+    counts as converged where it stalls: where the objective fell by less than 0.1 % over the last 40 iterations or
+    since its memory was last cleared, which happens where a line search fails.
     """
 
     a: np.ndarray
@@ -167,15 +169,17 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     stops, >= 0; by default 1e-4 λ, or 1e-10 for λ = 0.
     """
     choice("method", method, METHODS)
+    a, W = floats(a), floats(W)
     if method == "quasi-newton" and W.ndim > 2:
         raise ValueError(f'W {W.shape}: "quasi-newton" takes one network, (m, {system.d}); "gradient" takes several')
     decay = np.array([number("ridge", part, least=0) for part in np.broadcast_to(ridge, 2).tolist()])
     whole("limit", limit, 1)
+    step = number("step", step, above=0)
     if W.ndim < 2 or a.shape != W.shape[:-1] or W.shape[-1] != system.d:
         raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.d})")
     tolerance = (1e-4 * decay.min() or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
     if method == "gradient":
-        return _gradient_descent(system, a, W, decay, limit, tolerance, number("step", step, above=0))
+        return _gradient_descent(system, a, W, decay, limit, tolerance, step)
     return _quasi_newton(system, a, W, decay, limit, tolerance)
 
 

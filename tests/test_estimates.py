@@ -40,7 +40,7 @@ def test_an_estimate_keeps_the_chi2_of_its_fit():
     chi2 = np.linalg.lstsq(design, np.array([0.0, 0.3, -0.3, 0.0]))[1][0] / 0.1**2
     assert bent.chi2 == pytest.approx(chi2) and bent.spare == 2
     assert flat.chi2 == pytest.approx(0, abs=1e-20) and bent.se == pytest.approx(flat.se * np.sqrt(chi2 / 2))
-    for sum_ in (flat + bent, bent + flat, Estimate(0.0, 0.1, 20.0, chi2=1.0, spare=9) - bent):  # the worse fit's
+    for sum_ in (flat + bent, bent + flat, Estimate(0.0, 0.1, 20.0, chi2=50.0, spare=9) - bent):  # the worse fit's
         assert sum_.chi2 == pytest.approx(chi2) and sum_.spare == 2
     assert estimates.mean(np.arange(5.0)).spare == 0
 

@@ -48,7 +48,7 @@ class Estimate:
         value = np.asarray(self.value + other.value)
         same = [np.broadcast_to(x, value.shape) for x in (self.se, other.se, self.dof, other.dof)]
         parts, dofs = np.array(same[:2]) ** 2, np.array(same[2:], float)
-        worse = np.subtract(self.chi2, self.spare) >= np.subtract(other.chi2, other.spare)
+        worse = self.chi2 / np.maximum(self.spare, 1) >= other.chi2 / np.maximum(other.spare, 1)
         fit = [np.where(worse, *pair)[()] for pair in ((self.chi2, other.chi2), (self.spare, other.spare))]
         return Estimate(value[()], np.sqrt(parts.sum(0))[()], _satterthwaite(parts, dofs), *fit)
 
@@ -97,8 +97,8 @@ def controlled(samples, controls) -> Estimate:
 
     controls : (trials, k), k < trials - 1, each of known mean, which has been subtracted.
 
-    Its standard error is that of what the controls do not explain. It has a bias of order k/trials, and none where
-    samples and controls are jointly normal (Lavenberg & Welch 1981).
+    The standard error is that of what the controls do not explain. The mean has a bias of order k/trials, and none
+    where samples and controls are jointly normal (Lavenberg & Welch 1981).
     """
     samples, controls = _replicates(samples), checks.floats(controls)
     trials, count = len(samples), controls.shape[-1] if controls.ndim else 0

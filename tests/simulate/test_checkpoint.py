@@ -1,5 +1,6 @@
 import itertools
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +63,20 @@ def nested(rng):
     return sum(simulate.repeat(lambda inner: inner.standard_normal(), 2, int(rng.integers(99)), jobs=1))
 
 
+def in_a_thread(rng):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(nested, rng).result()
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_a_replicate_repeats_is_kept_with_it_alone(monkeypatch, folder, jobs):
-    first = simulate.repeat(nested, 4, 3, jobs=jobs)
+@pytest.mark.parametrize("replicate", [nested, in_a_thread])
+def test_what_a_replicate_repeats_is_kept_with_it_alone(monkeypatch, folder, replicate, jobs):
+    first = simulate.repeat(replicate, 4, 3, jobs=jobs)
     assert len(list(folder.iterdir())) == 4
     for trial in (1, 2):  # as if a run had been killed
         (folder / f"code-and-sources-0-{trial}").unlink()
     session(monkeypatch)
-    assert simulate.repeat(nested, 4, 3, jobs=jobs) == first
+    assert simulate.repeat(replicate, 4, 3, jobs=jobs) == first
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign"])

@@ -107,7 +107,7 @@ def test_departures_along_the_learned_direction_need_labels():
 
 def test_gaussian_rows_are_not_beyond_theory():
     rng = np.random.default_rng(10)
-    for m, d in ((60, 20), (200, 100), (1000, 30), (100, 300), (20000, 5), (50, 1)):
+    for m, d in ((60, 20), (200, 100), (1000, 30), (100, 300), (20000, 5), (50, 1), (40, 400), (20, 300), (20, 4)):
         X = rng.standard_normal((m, d))
         assert not beyond(X, X[:, 0] + rng.standard_normal(m)), (m, d)
 

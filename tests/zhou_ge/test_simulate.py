@@ -202,6 +202,7 @@ def test_whole_numbers_are_as_good_as_others(method):
         (lambda: descend(limit=0), "limit"),
         (lambda: descend(method="gradient", step=0), "step"),
         (lambda: descend(step=-1), "step"),
+        (lambda: descend(a=np.full(3, np.nan)), "a, W: must be finite"),
         (lambda: descend(a=np.ones(2)), r"must be \(m,\)"),
     ],
 )

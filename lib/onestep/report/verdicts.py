@@ -4,7 +4,7 @@ Tolerances are Student's t with the row's own degrees of freedom, at a level so 
 normal, the agreements of all notebooks together raise a false alarm in at most one run of a hundred; standard errors
 widened by a bad fit make one likelier. The tolerance over the effect that the row is about is its `resolution`: an
 agreement notices an error of this size every other time, one twice as large nearly always. A bound has to be shown: a
-false one passes with a chance below `LEVEL`, a true one every other time if it holds by its resolution.
+false one passes as rarely as an alarm is raised, a true one every other time if it holds by its resolution.
 
 At the sizes of `PRESET=quick` noise may hide what a row is about. There a bound that is neither shown nor refuted, a
 control that is not rejected and a row none of whose controls is are "not judged at quick"; what is refuted fails.

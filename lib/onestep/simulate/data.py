@@ -154,7 +154,7 @@ def departures(X, y=None):
     values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
     found = {
         "centre": mean @ mean * m / (d * scale) - 1,
-        "isotropy": values.var() / values.mean() ** 2 - (d + 1) / m,
+        "isotropy": values.var() / values.mean() ** 2 - (d - 1) * (d + 2) / ((m - 1) * d + 2),  # their exact mean
         "scale": scale - 1,
         "length": np.var(np.sum(X**2, axis=1)) / (2 * d * scale**2) - 1,
         "tails": np.mean(_kurtosis((X - mean) @ rng.standard_normal((d, _DIRECTIONS)))),
@@ -265,10 +265,9 @@ def _labels(y, m):
 
 
 def _numbers(name, values, ndim):
-    if np.ma.is_masked(values):
-        values = values.astype(float).filled(np.nan)
     try:
-        array = np.asarray(values)
+        masked = np.ma.is_masked(values) and not np.iscomplexobj(values)
+        array = values.astype(float).filled(np.nan) if masked else np.asarray(values)
         array = array if np.iscomplexobj(array) else np.asarray(array, float)
     except (TypeError, ValueError):
         array = np.zeros(0, complex)

@@ -13,10 +13,11 @@ import os
 import pickle
 import zlib
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
-from contextvars import ContextVar
+from contextlib import contextmanager
 from functools import cache, partial, wraps
 from inspect import signature
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..problem import as_problem
 
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
 _calls = itertools.count()
-_inside = ContextVar("inside", default=False)  # whether a replicate is being drawn here
+_drawing = Lock()
 
 
 class Result(SimpleNamespace):
@@ -109,8 +110,8 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
 
     Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,
     finished replicates are kept there, and a run that was killed goes on from them: the same code makes the same calls
-    in the same order, so that a replicate is known by that key, the number of the call and its own number. What a
-    replicate itself repeats is kept with it alone.
+    in the same order, so that a replicate is known by that key, the number of the call and its own number. Calls made
+    meanwhile, as by a replicate itself, keep nothing.
 
     Parameters
     ----------
@@ -129,10 +130,11 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
     if not isinstance(executor, Executor | None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
     client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))
-    files = _files(trials)
-    found = {trial: kept for trial, file in enumerate(files) if (kept := _kept(file)) is not None}
-    missing = [trial for trial in range(trials) if trial not in found]
-    with threadpool_limits(1, "blas"):  # around all of them: a replicate that ends must not lift it from the others
+    # the limit is around all of them: a replicate that ends must not lift it from the others
+    with _outermost() as outermost, threadpool_limits(1, "blas"):
+        files = _files(trials) if outermost else []
+        found = {trial: kept for trial, file in enumerate(files) if (kept := _kept(file)) is not None}
+        missing = [trial for trial in range(trials) if trial not in found]
         for trial, result in zip(missing, _results(replicate, seed, missing, jobs, gib, executor, client), strict=True):
             found[trial] = result
             if files:
@@ -153,26 +155,29 @@ def _results(replicate, seed, trials, jobs, gib, executor, client):
     else:
         checks.memory(gib * min(jobs, len(trials)))
         with ThreadPoolExecutor(jobs) as pool:
-            yield from pool.map(partial(_drawn, replicate, seed), trials)
+            yield from pool.map(lambda trial: replicate(key(seed, trial)), trials)
 
 
 def _on_a_worker(replicate, seed, trial):
-    with threadpool_limits(1, "blas"):  # a worker of somebody else's pool may use all its cores for BLAS
-        return _drawn(replicate, seed, trial)
-
-
-def _drawn(replicate, seed, trial):
-    before = _inside.set(True)
-    try:
+    with _outermost(), threadpool_limits(1, "blas"):  # somebody else's worker may use all its cores for BLAS
         return replicate(key(seed, trial))
+
+
+@contextmanager
+def _outermost():
+    """Whether no other replicates are being drawn in this process."""
+    mine = _drawing.acquire(blocking=False)
+    try:
+        yield mine
     finally:
-        _inside.reset(before)
+        if mine:
+            _drawing.release()
 
 
 def _files(trials):
     """Where the replicates of this call are kept; empty if nowhere."""
     folder, name = os.environ.get("ONESTEP_KEEP"), os.environ.get("ONESTEP_KEEP_KEY")
-    if not (folder and name) or _inside.get():
+    if not (folder and name):
         return []
     call = next(_calls)
     return [Path(folder) / f"{name}-{call}-{trial}" for trial in range(trials)]

@@ -177,6 +177,8 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     step = number("step", step, above=0)
     if W.ndim < 2 or a.shape != W.shape[:-1] or W.shape[-1] != system.d:
         raise ValueError(f"a {a.shape}, W {W.shape}: must be (m,) and (m, {system.d})")
+    if not (np.isfinite(a).all() and np.isfinite(W).all()):
+        raise ValueError("a, W: must be finite real numbers")
     tolerance = (1e-4 * decay.min() or 1e-10) if tolerance is None else number("tolerance", tolerance, least=0)
     if method == "gradient":
         return _gradient_descent(system, a, W, decay, limit, tolerance, step)

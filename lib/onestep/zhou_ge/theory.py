@@ -79,8 +79,8 @@ def global_minimum(teacher, ridge):
     """The `Minimiser` of L_λ, λ = ridge > 0, by descent from the teacher; global if |C_λ| <= 1 (see `certificate`).
 
     Where |C_λ| > 1 on one of many random lines a neuron is added there, and the descent goes on. Narrow peaks can be
-    missed: for a quarter to a half of the random teachers of 3 to 10 lines tried, more often with more lines than
-    inputs, |C_λ| reached 1.0001 to 1.07, and the objective lay up to 1e-4 of itself too high.
+    missed: for a quarter to two thirds of the random teachers of 3 to 10 lines tried, more often with more lines
+    than inputs, |C_λ| reached 1.0001 to 1.07, and the objective lay up to 1e-4 of itself too high.
     """
     ridge, rng = number("ridge", ridge, above=0), np.random.default_rng(0)
     signs, W = np.sign(teacher.weights), np.sqrt(np.abs(teacher.weights))[:, None] * teacher.directions

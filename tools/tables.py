@@ -77,7 +77,7 @@ def results_table(books):
     claims, body = {}, []
     for book in books:  # those that share the first label of a claim stand together
         claims.setdefault((re.findall(r"\b[BC]\d+\b", book["claim"]) or [book["claim"]])[0], []).append(book)
-    for about in claims.values():
+    for about in sorted(claims.values(), key=lambda about: about[0]["notebook"][0] != "1"):  # the paper first
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
         claim = f"{about[0]['claim']}{source} {' '.join(map(link, about))}"
         rows = [row for book in about for row in book["rows"]]
@@ -106,9 +106,9 @@ def standing(books):
         return "No headline row has been run under other seeds", []
     sharp = [100 * row["resolution"] for _, row in rows]
     return (
-        f"In the mean over {len(records.ROOTS)} other seeds a headline row lies {np.median(far):.2g} % from what is "
-        f"claimed (median of {len(far)} rows; {max(far):.2g} % at worst). One run tolerates {np.median(sharp):.1f} % "
-        f"(median; {max(sharp):.1f} % at most). All are in per cent of the effect that the row is about"
+        f"Of {len(far)} main results, each under {len(records.ROOTS)} other seeds, the median lies "
+        f"{np.median(far):.2g} % from what is claimed, the worst {max(far):.2g} %, in per cent of the effect. "
+        f"One run notices {np.median(sharp):.1f} % every other time (median; {max(sharp):.1f} % at most)"
     ), significant
 
 
@@ -120,22 +120,18 @@ def glance(books, large):
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
     statement, significant = standing(books)
-    far = {}
-    for book, _, value, _ in significant:
-        far.setdefault(link(book), []).append(value.split()[0])
-    off = ", ".join(f"{where} {' and '.join(each)} %" for where, each in far.items())
+    off = " and ".join(", ".join(dict.fromkeys(link(book) for book, *_ in significant)).rsplit(", ", 1))
     seeds, large = records.read("seeds").values(), large.values()
     return f"""\
 - {statement}.
-- {len(significant)} of these means are off by more than {FAR} standard errors, [why](figures/README.md): {off}.
+- {len(significant)} of them, in {off}, differ by more than {FAR} standard errors: [reasons](figures/README.md).
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.
-- Runs under [other seeds](figures/seeds.md), of each notebook as it stood on the day, in which a row fails: \
-{sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)}. \
-Rows that failed were [mended](docs/seeds.md) and ran again under the same seeds.
-- At [larger sizes](figures/large.md), in {len(large)} notebooks as each stood when it was last run so, \
-{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} rows fail."""
+- Under [other seeds](figures/seeds.md) {sum(len(found["failed"]) for found in seeds)} of \
+{sum(found["roots"] for found in seeds)} runs have a row that fails, at [larger sizes](figures/large.md) \
+{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} rows fail, each notebook \
+as it stood on the day. Rows that had failed were [mended](docs/seeds.md)."""
 
 
 def all_verdicts(books, large):
@@ -144,7 +140,7 @@ def all_verdicts(books, large):
     body = [[book["notebook"], *line] for book, *line in significant]
     text = f"""# All verdicts
 
-{statement}. {len(significant)} of these means are off by more than {FAR} standard errors:
+{statement}. {len(significant)} of them are off by more than {FAR} standard errors:
 
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)}
 

@@ -40,7 +40,6 @@ def test_code_and_commands_run_as_they_are_written(page, tmp_path):
         assert run.returncode == 0, run.stderr
         printed["".join(commands) or code] = run.stdout.strip()
         if shown:
-            shown = re.sub(r"\](  +.*)", "]", shown)  # a remark beside it
             assert DECIMAL.sub("", run.stdout.strip()) == DECIMAL.sub("", shown)
             for value, claimed in zip(DECIMAL.findall(run.stdout), DECIMAL.findall(shown), strict=True):
                 last = 10.0 ** -len(claimed.partition(".")[2])  # which another processor may round otherwise

@@ -59,6 +59,7 @@ def test_printed_test_error_is_the_slides_and_far_off():
     second = first - 4 * c[1] ** 4 * c[2] ** 2 * t.dm1 / (3 * t.m1**2 * D**2)
     assert theory.gains(p, 1, printed=True).test == pytest.approx(first, rel=1e-12)
     assert theory.gains(p, 2, printed=True).test == pytest.approx(second, rel=1e-12)
+    assert theory.gains(p.replace(initial_output="full"), 1, printed=True).test == pytest.approx(first, rel=1e-12)
     p = SETTINGS[1]
     assert theory.gains(p, 1, printed=True).test > 1000 * theory.gains(p, 1).test
 

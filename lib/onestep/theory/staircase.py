@@ -52,7 +52,8 @@ def gains(
     ----------
     p : the `Problem`; c_1, …, c_ℓ not 0.
     order : number of spikes ℓ >= 0.
-    printed : whether the test error is that of the slides' equations (3), (4), which are off; ℓ <= 2.
+    printed : whether the test error is that of the slides' equations (3), (4), with D of the label, which are off;
+        ℓ <= 2.
     growing_rows : False for the features F_ℓ of the slides; True for the network's, whose spikes from the second on
         carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
     intercept : whether the second layer has a constant free of charge, or features are centred. Then growing rows
@@ -77,12 +78,12 @@ def gains(
     drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0, intercept)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
-    t, D = traces(p), p.D
+    t, D = traces(p), p.replace(initial_output="negligible").D
     c1, c2 = p.target.coefficients(2)[1:]
     test = c1**4 / D * -t.dm2
     if order == 2:
         test += 4 * c1**4 * c2**2 / (3 * D**2 * t.m1**2) * -t.dm1
-    return Losses(float(drop.train[0]), test)
+    return Losses(float(drop.train[0]), float(test))
 
 
 def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:

@@ -14,13 +14,13 @@ from run_notebook import UserError
 
 @pytest.fixture
 def books(tmp_path, monkeypatch):
-    """Ledgers of two notebooks on claim C1 and one on B2, in a repository that has these alone."""
+    """Ledgers of two notebooks on claim C1 and one of the paper's on B2, in a repository that has these alone."""
     for module in (tables, records):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(report.session, "show", lambda data: None)
     monkeypatch.setenv("ONESTEP_FIGURES", str(tmp_path / "figures"))
     (tmp_path / "notebooks").mkdir()
-    for name, claim in (("01_one", "C1: it"), ("02_two", "C1: more"), ("03_three", "B2: else")):
+    for name, claim in (("01_one", "C1: it"), ("02_two", "C1: more"), ("13_three", "B2: else")):
         v = report.Verdicts(name, claim, "here")
         v.agrees("close", 1.0, Estimate(1.01, 0.1, 50.0), headline=True, control=("far", 9.0))
         v.agrees("closest to failing", 2.0, Estimate(2.2, 0.1, 50.0), headline=True, control=("far", 9.0))
@@ -29,12 +29,12 @@ def books(tmp_path, monkeypatch):
     return tables.ledgers(tmp_path / "figures")
 
 
-def test_a_claim_shows_the_row_that_its_author_chose(books):
+def test_a_claim_shows_the_row_that_its_author_chose_and_the_paper_comes_first(books):
     lines = tables.results_table(books).splitlines()
     assert lines[0].split("|")[2] == "quantity"
     assert [line.split("|")[1:4] for line in lines[2:]] == [
+        ["B2: else (here) [13](notebooks/13_three.ipynb)", "chosen", "≤ 9.000"],
         ["C1: it (here) [01](notebooks/01_one.ipynb) [02](notebooks/02_two.ipynb)", "chosen", "≤ 9.000"],
-        ["B2: else (here) [03](notebooks/03_three.ipynb)", "chosen", "≤ 9.000"],
     ]
 
 

@@ -158,4 +158,7 @@ def _noise(rng, count, x):
 
 def test_estimates_read_as_numbers_with_their_errors():
     assert str(Estimate(0.123456, 0.00123)) == "0.1235 ± 0.0012"
-    assert str(Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.0]))) == "1 ± 0.1, 2"
+    assert str(Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.0]))) == "1.00 ± 0.10, 2"
+    assert str(Estimate(-0.00012, 0.0996)) == "0.00 ± 0.10"
+    assert str(Estimate(1234.56, 56.7)) == "1235 ± 57"
+    assert str(Estimate(0.5, np.nan)) == "0.5"

@@ -39,8 +39,7 @@ class Estimate:
 
     def __str__(self):
         value, se = np.broadcast_arrays(self.value, self.se)
-        pairs = [f"{v:.4g} ± {e:.2g}" if e > 0 else f"{v:.4g}" for v, e in zip(value.flat, se.flat, strict=True)]
-        return ", ".join(pairs)
+        return ", ".join(_rounded(*pair) for pair in zip(value.flat, se.flat, strict=True))
 
     def __add__(self, other):
         if not isinstance(other, Estimate):
@@ -76,6 +75,14 @@ class Estimate:
     def reach(self, level):
         """Half the width of the two-sided Student interval that misses the truth with probability `level`."""
         return -special.stdtrit(self.dof, level / 2) * self.se  # scipy.stats takes half a second to import
+
+
+def _rounded(value, se):
+    """Value ± se as text, both to the second digit of the standard error."""
+    if not 0 < se < inf:
+        return f"{value:.4g}"
+    places = max(-int(f"{se:.1e}".partition("e")[2]) + 1, 0)
+    return f"{value:z.{places}f} ± {se:.{places}f}"
 
 
 def _satterthwaite(parts, dofs):

@@ -226,7 +226,7 @@ def test_failing_rows_are_named_with_their_gap(verdicts, folder, monkeypatch):
         (np.int64(12), "12"),
         (12345.6, "12350"),
         (1.5e-7, "1.500e-07"),
-        (Estimate(0.29, 0.0123), "0.2900 ± 0.012"),
+        (Estimate(0.29, 0.0123), "0.290 ± 0.012"),
     ],
 )
 def test_numbers_as_text(number, text):
@@ -240,7 +240,7 @@ def test_a_row_carries_its_controls(verdicts, folder, capsys):
     verdicts.consistent("formula", 1.0, 1.0, 1e-3, control=("misprint", 1.01))
     verdicts.conclude()
     shown = capsys.readouterr().out
-    assert "| doubled: 2.000, rejected; no step: 0 ± 0.010, rejected |" in shown
+    assert "| doubled: 2.000, rejected; no step: 0.000 ± 0.010, rejected |" in shown
     assert "| without stage 1: 0 of 60, rejected |" in shown
     assert "control: " not in shown
     rows = ledger(folder)["rows"]

@@ -32,7 +32,7 @@ def test_a_run_writes_notebook_figures_ledger_and_tables(finished):
     assert ledger["figures"] == {"07_line": "A line that rises."}
     assert {"figures/07_line.npz", "figures/07_line.png", "figures/README.md"} <= project.snapshot().keys()
     assert (
-        "[07](notebooks/07_sample.ipynb)|mean|9.500|9.500 ± 0.10|4.3 %|no mean|" in (project / "README.md").read_text()
+        "[07](notebooks/07_sample.ipynb)|mean|9.500|9.50 ± 0.10|4.3 %|no mean|" in (project / "README.md").read_text()
     )
     book = nbformat.read(project / "notebooks/07_sample.ipynb", as_version=4)
     assert [cell.id for cell in book.cells] == ["title", "parameters", "body", "figure", "extra", "end"]
@@ -118,7 +118,7 @@ def test_presets_and_settings_never_touch_the_committed_set(project):
     with open(project / "notebooks/presets.toml", "a") as file:
         file.write("[large.08_sample]\nn = 30\n")
     before = project.snapshot()
-    assert "2.500 ± 0.10" in project.run("--preset", "quick", "07")[1]
+    assert "2.50 ± 0.10" in project.run("--preset", "quick", "07")[1]
     for _ in range(2):  # the second time nothing runs, and the failure is still told
         status, text = project.run("08", "--set", "n=8", "eta=2.0")
         assert status == 1
@@ -226,7 +226,7 @@ def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project
     assert list((project / "build/default").iterdir()) == [stamp]
     status, text = project.run("07")  # the tables are still those of the run before
     assert status == 0 and "starts" not in text
-    assert "|9.500|9.510 ± 0.10|" in (project / "README.md").read_text()
+    assert "|9.500|9.51 ± 0.10|" in (project / "README.md").read_text()
     assert "nothing had to run" in project.run("07")[1]
 
 

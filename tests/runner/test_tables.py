@@ -42,7 +42,7 @@ def test_a_claim_shows_the_row_that_its_author_chose_and_the_paper_comes_first(b
 def test_what_a_page_quotes_and_is_gone_is_named(books, tmp_path, text):
     page = tmp_path / "page.md"
     page.write_text("<!-- row 01 close: far --> x | y |")
-    assert tables.quoted(page, books) == "<!-- row 01 close: far --> 9.000 | 1.010 ± 0.10 |"
+    assert tables.quoted(page, books) == "<!-- row 01 close: far --> 9.000 | 1.01 ± 0.10 |"
     page.write_text(text)
     with pytest.raises(UserError, match=r"page\.md (quotes 'far away', which|shows 09_gone, which)"):
         tables.quoted(page, books)

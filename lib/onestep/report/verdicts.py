@@ -219,7 +219,7 @@ def shown(number):
     """A number as text, an Estimate with its standard error."""
     if not isinstance(number, Estimate):
         return digits(number)
-    return digits(number.value) + (f" ± {digits(number.se, 2)}" if number.se > 0 else "")
+    return str(number) if number.se > 0 else digits(number.value)
 
 
 def digits(x, significant=4):

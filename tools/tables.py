@@ -23,7 +23,7 @@ ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
 NUMBER = re.compile(r"<!-- (\w+) -->(-?[\d.]+\d)")
 FIGURE = re.compile(r"!\[[^\]]*\](\((?:\.\./)?figures/(\w+)\.png\))")
 ERRATUM = re.compile(r"(?s)(<!-- erratum (\w+):begin -->\n).*?(<!-- end -->)")
-PART = re.compile(r"(?s)(<!-- (results|glance):begin -->\n).*?(<!-- \2:end -->)")
+PART = re.compile(r"(?s)(<!-- (results|claims|glance):begin -->\n).*?(<!-- \2:end -->)")
 
 
 def ledgers(folder):
@@ -59,27 +59,28 @@ def update():
 def pages():
     """{path: its text, as the ledgers and records make it}."""
     books, large = ledgers(ROOT / "figures"), records.read("large")
-    parts = {"results": results_table(books), "glance": glance(books, large)}
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    made = {ROOT / "README.md": PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", readme)}
+    paper = [book for book in books if book["notebook"].startswith("1")]
+    parts = {"results": results_table(paper), "claims": results_table(books, "../"), "glance": glance(books, large)}
+
+    def filled(text):
+        return PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", text)
+
+    made = {ROOT / "README.md": filled((ROOT / "README.md").read_text(encoding="utf-8"))}
     made[ROOT / "figures/README.md"] = all_verdicts(books, large)
     for page in sorted((ROOT / "docs").glob("*.md")):
-        made[page] = quoted(page, books)
+        made[page] = filled(quoted(page, books))
     return made
 
 
-def link(book):
-    return f"[{book['notebook'][:2]}](notebooks/{book['notebook']}.ipynb)"
-
-
-def results_table(books):
+def results_table(books, up=""):
     """For each claim the row that is marked as its front: the claim's own quantity."""
     claims, body = {}, []
     for book in books:  # those that share the first label of a claim stand together
         claims.setdefault((re.findall(r"\b[BC]\d+\b", book["claim"]) or [book["claim"]])[0], []).append(book)
-    for about in sorted(claims.values(), key=lambda about: about[0]["notebook"][0] != "1"):  # the paper first
+    for about in claims.values():
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
-        claim = f"{about[0]['claim']}{source} {' '.join(map(link, about))}"
+        links = (f"[{book['notebook'][:2]}]({up}notebooks/{book['notebook']}.ipynb)" for book in about)
+        claim = f"{about[0]['claim']}{source} {' '.join(links)}"
         rows = [row for book in about for row in book["rows"]]
         for row in (row for row in rows if row.get("front")):
             quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
@@ -106,7 +107,7 @@ def standing(books):
         return "No headline row has been run under other seeds", []
     sharp = [100 * row["resolution"] for _, row in rows]
     return (
-        f"Of {len(far)} main results, each under {len(records.ROOTS)} other seeds, the median lies "
+        f"Of {len(far)} main results that ran under {len(records.ROOTS)} other seeds, the median lies "
         f"{np.median(far):.2g} % from what is claimed, the worst {max(far):.2g} %, in per cent of the effect. "
         f"One run notices {np.median(sharp):.1f} % every other time (median; {max(sharp):.1f} % at most)"
     ), significant
@@ -120,18 +121,17 @@ def glance(books, large):
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
     statement, significant = standing(books)
-    off = " and ".join(", ".join(dict.fromkeys(link(book) for book, *_ in significant)).rsplit(", ", 1))
     seeds, large = records.read("seeds").values(), large.values()
     return f"""\
 - {statement}.
-- {len(significant)} of them, in {off}, differ by more than {FAR} standard errors: [reasons](figures/README.md).
+- {len(significant)} of them differ by more than {FAR} standard errors: [reasons](figures/README.md).
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.
 - Under [other seeds](figures/seeds.md) {sum(len(found["failed"]) for found in seeds)} of \
 {sum(found["roots"] for found in seeds)} runs have a row that fails, at [larger sizes](figures/large.md) \
-{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} rows fail, each notebook \
-as it stood on the day. Rows that had failed were [mended](docs/seeds.md)."""
+{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} tests and controls fail, \
+each notebook as it stood on the day. Rows that had failed were [mended](docs/seeds.md)."""
 
 
 def all_verdicts(books, large):

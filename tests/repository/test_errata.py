@@ -73,7 +73,8 @@ def computed():
         "shrinks": 3 / (2 + (1 + ratio) ** 2),
         "form": tau,
         "form_common": 1 - (1 - tau) / (1 + common),
-        "at_threshold": theory.boundary(QUADRATIC, 2).train,
+        "at_threshold": theory.untrained_limit(QUADRATIC).train
+        - theory.staircase.spiked(QUADRATIC.scaled(10**300), 1e75, order=2).train,
         "below_threshold": theory.gains(QUADRATIC, 1).train,
         "above_threshold": theory.gains(QUADRATIC, 2).train,
     }

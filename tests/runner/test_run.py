@@ -31,9 +31,7 @@ def test_a_run_writes_notebook_figures_ledger_and_tables(finished):
     assert ledger["parameters"] == {"n": 20, "eta": 1.0, "seed": 0}
     assert ledger["figures"] == {"07_line": "A line that rises."}
     assert {"figures/07_line.npz", "figures/07_line.png", "figures/README.md"} <= project.snapshot().keys()
-    assert (
-        "[07](notebooks/07_sample.ipynb)|mean|9.500|9.50 ± 0.10|4.3 %|no mean|" in (project / "README.md").read_text()
-    )
+    assert "| mean | 9.500 | 9.50 ± 0.10 | 4.1 s.e. | 4.3 % |" in (project / "figures/README.md").read_text()
     book = nbformat.read(project / "notebooks/07_sample.ipynb", as_version=4)
     assert [cell.id for cell in book.cells] == ["title", "parameters", "body", "figure", "extra", "end"]
     assert book.cells[2].outputs[0].text == "mean 9.5\n"
@@ -88,7 +86,7 @@ def test_other_results_are_named_and_written(project):
 def test_failed_runs_leave_everything_as_it_was_and_the_others_go_on(project):
     failures = {
         "07": ("1 / 0", "cell 3, which begins '1 / 0', raised ZeroDivisionError"),
-        "08": ("n = 3", "mean: claimed 1.000, measured 9.500"),
+        "08": ("n = 3", "mean: claimed 1.000, measured 9.50"),
         "09": ("os.kill(os.getpid(), signal.SIGKILL)", "its kernel was ended from outside"),
         "10": ("os.kill(os.getppid(), signal.SIGKILL)", "its process ended early"),
         "11": ("report.Verdicts.conclude = lambda self: None", "it wrote no ledger"),
@@ -122,7 +120,7 @@ def test_presets_and_settings_never_touch_the_committed_set(project):
     for _ in range(2):  # the second time nothing runs, and the failure is still told
         status, text = project.run("08", "--set", "n=8", "eta=2.0")
         assert status == 1
-        assert "mean: claimed 2.000, measured 7.000" in text
+        assert "mean: claimed 2.000, measured 7.00" in text
     assert "starts" not in text
     assert project.snapshot() == before
     custom = nbformat.read(project / "build/custom/notebooks/08_sample.ipynb", as_version=4)
@@ -138,7 +136,7 @@ def test_other_roots_are_run_and_their_failures_reported(project):
     assert status == 1
     (line,) = [line for line in text.splitlines() if line.startswith("| 07_sample")]
     assert re.search(
-        r"\| 3 \| 2 \| 102: mean: claimed 1.000, measured 9.500.*<br>103: cell 4.* ZeroDivisionError", line
+        r"\| 3 \| 2 \| 102: mean: claimed 1.000, measured 9.50.*<br>103: cell 4.* ZeroDivisionError", line
     )
     assert "not kept in figures/seeds.md" in text
     assert project.snapshot() == before
@@ -226,7 +224,7 @@ def test_an_interrupted_run_keeps_what_had_finished_and_ends_its_kernels(project
     assert list((project / "build/default").iterdir()) == [stamp]
     status, text = project.run("07")  # the tables are still those of the run before
     assert status == 0 and "starts" not in text
-    assert "|9.500|9.51 ± 0.10|" in (project / "README.md").read_text()
+    assert "| mean | 9.500 | 9.51 ± 0.10 |" in (project / "figures/README.md").read_text()
     assert "nothing had to run" in project.run("07")[1]
 
 

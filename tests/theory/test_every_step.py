@@ -85,6 +85,9 @@ def test_problems_outside_the_calibrated_range_are_reported():
     assert theory.uncalibrated(p.replace(d=30)) == ["d/n = 0.0333, not 0.05 to 1.5"]
     dense = p.replace(d=60, initial_output="full")
     assert theory.uncalibrated(dense) == ['n/d² = 0.25, not 0 to 0.03 (initial_output = "full")']
+    bent = p.replace(initial_output="full", teacher=(0.0, 1.0, 0.7))
+    assert theory.uncalibrated(bent) == ['|c⋆2/c⋆1| = 0.7, not 0 to 0.4 (n/d² above 0.005) (initial_output = "full")']
+    assert theory.uncalibrated(bent.replace(d=500)) == []
     weak = p.replace(initial_output="full", teacher=(0.0, 0.1))
     assert theory.uncalibrated(weak) == ['E σ²/E y² = 34.1, not 0.1 to 5 (initial_output = "full")']
     dense = dense.replace(initial_output="negligible", teacher=(0.0, 1.0, 0.4))
@@ -211,9 +214,9 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
 @pytest.mark.parametrize("width", [0.5, 1.5])
 def test_threshold_of_the_second_spike(width, layer):
     p = Problem(10**24, 3 * 10**23, int(width * 10**24), 0.05, teacher=(0.0, 1.0, 0.7), first_layer=layer)
-    edge = theory.boundary(p, 2, growing_rows=True)
-    found = drops(theory.every_step.fixed_point(p, np.array([0.0, 1e24**0.25])))[:, 0]
-    np.testing.assert_allclose(found, [edge.train, edge.test], rtol=1e-3)
+    steps = np.array([0.0, 1e24**0.25])
+    expected = drops(theory.staircase.spiked(p, steps, growing_rows=True, order=2))
+    np.testing.assert_allclose(drops(theory.every_step.fixed_point(p, steps)), expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])

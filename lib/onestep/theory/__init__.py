@@ -23,4 +23,4 @@ from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .random_features import Losses, Traces, best_linear, traces
 from .random_features import untrained as untrained_limit
 from .spectra import visible
-from .staircase import boundary, gains, growth_ratio, thresholds
+from .staircase import gains, growth_ratio, thresholds

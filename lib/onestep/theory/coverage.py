@@ -31,8 +31,9 @@ CALIBRATED = {
 }
 SPREAD = 1.1  # the stated error over √(E y²/√(L_tr L_te))/n
 LONGEST = 1.1  # η√(E σ² E y²/n), the step in units that do not change with those of labels and features
-# n/d² above which the full initial output is not covered, |c⋆2/c⋆1| to .4, for quadratic activations to .1 |c_1/c_2|
-_DENSE, _QUADRATIC, _BOTH = 0.03, 0.4, 0.1
+# n/d² above which |c⋆2/c⋆1| is covered to .4, for quadratic activations to .1 |c_1/c_2|: without the initial output,
+# and with the full one, which is not covered at all above the former
+_DENSE, _DENSE_FULL, _QUADRATIC, _BOTH = 0.03, 0.005, 0.4, 0.1
 _AT_8 = (1.0, 8.0, 63.0, 488.0)  # H_0 to H_3 at 8
 _OUTPUT = (0.1, 5.0)  # E σ²/E y² with the full initial output, the power of that output over the labels'
 
@@ -40,13 +41,15 @@ _OUTPUT = (0.1, 5.0)  # E σ²/E y² with the full initial output, the power of 
 def uncalibrated(p):
     """What of p lies outside of the problems on which `Error` was calibrated, in words; [] if nothing does."""
     found, box = _measures(as_problem(p)), dict(CALIBRATED)
-    if p.initial_output == "full":
+    full, dense = ' (initial_output = "full")' * (p.initial_output == "full"), _DENSE
+    if full:
         box |= {"n/d²": (0.0, _DENSE), "E σ²/E y²": _OUTPUT}
-    if found["n/d²"] > _DENSE:
+        dense = _DENSE_FULL
+    if found["n/d²"] > dense:
         bent = isinstance(p.student, Polynomial) * found["|c_2/c_1|"]
         box["|c⋆2/c⋆1|"] = (0.0, min(_QUADRATIC, _BOTH / bent if bent else np.inf))
-    where = dict.fromkeys(("n/d²", "E σ²/E y²"), ' (initial_output = "full")' * (p.initial_output == "full"))
-    where["|c⋆2/c⋆1|"] = f" (n/d² above {_DENSE:g})" * (found["n/d²"] > _DENSE)
+    where = dict.fromkeys(("n/d²", "E σ²/E y²"), full)
+    where["|c⋆2/c⋆1|"] = (f" (n/d² above {dense:g})" + full) * (found["n/d²"] > dense)
     said = [
         f"{name} = {found[name]:.3g}, not {low:g} {'or more' if high == np.inf else f'to {high:g}'}"
         + where.get(name, "")

@@ -86,22 +86,6 @@ def gains(
     return Losses(float(drop.train[0]), float(test))
 
 
-def boundary(p: Problem, order: int, *, growing_rows: bool = False) -> Losses:
-    """Limit of the drops exactly at the threshold α = (ℓ-1)/2ℓ, ℓ = order >= 2, with η = n^α.
-
-    Spikes below ℓ are infinite, those above vanish, and spike ℓ keeps the strength
-    (c_1√D)^ℓ c_ℓ (n/N)^{(ℓ-1)/2}, the same for every n.  growing_rows : as in `gains`.
-    """
-    order = whole("order", order, 2)
-    require_spikes(p, order)
-    c = p.student.coefficients(order)
-    strength = np.full((1, order), inf)
-    strength[0, -1] = order * log(abs(c[1]) * sqrt(p.D)) + log(abs(c[order])) + (order - 1) / 2 * (log(p.n) - log(p.N))
-    signs = np.sign(c[1]) ** np.arange(1, order + 1) * np.sign(c[1:])
-    drop = _drops(p, strength, signs, growth_ratio(p) if flag("growing_rows", growing_rows) else 0.0)
-    return Losses(float(drop.train[0]), float(drop.test[0]))
-
-
 def spiked(p: Problem, eta, *, growing_rows=False, order=None) -> Losses:
     """Losses after a step of size eta from spikes of finite strength beside untrained features, at any n.
 

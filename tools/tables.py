@@ -145,7 +145,8 @@ def all_verdicts(books, large):
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)}
 
 *Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie from it: \
-standard errors, an allowance for what is not noise, or both. *Resolution* is the tolerance over the effect: an \
+standard errors, an allowance for what is not noise, or both; an error is *widened* where the sizes of a fit scatter by more \
+than their own. *Resolution* is the tolerance over the effect: an \
 agreement notices an error of this size every other time, one twice as large nearly always; a bound has to be shown, \
 and passes every other time where it holds by this much. A *control* is the claim made false on purpose, with the \
 wrong value or measurement; the row must reject it.

@@ -109,7 +109,7 @@ def standing(books):
     return (
         f"Of {len(far)} main results that ran under {len(records.ROOTS)} other seeds, the median lies "
         f"{np.median(far):.2g} % from what is claimed, the worst {max(far):.2g} %, in per cent of the effect. "
-        f"One run notices {np.median(sharp):.1f} % every other time (median; {max(sharp):.1f} % at most)"
+        f"One run detects {np.median(sharp):.1f} % with probability ½ (median; {max(sharp):.1f} % at most)"
     ), significant
 
 
@@ -145,11 +145,11 @@ def all_verdicts(books, large):
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)}
 
 *Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie from it: \
-standard errors, an allowance for what is not noise, or both; an error is *widened* where the sizes of a fit scatter by more \
-than their own. *Resolution* is the tolerance over the effect: an \
-agreement notices an error of this size every other time, one twice as large nearly always; a bound has to be shown, \
-and passes every other time where it holds by this much. A *control* is the claim made false on purpose, with the \
-wrong value or measurement; the row must reject it.
+standard errors, an allowance for what is not noise, or both; an error is *widened* where the sizes of a fit scatter \
+by more than their own. *Resolution* is the tolerance over the effect: an agreement notices an error of this size \
+every other time, one twice as large nearly always; a bound has to be shown, and passes every other time where it \
+holds by this much. A *control* is the claim made false on purpose, with the wrong value or measurement; the row must \
+reject it.
 """
     for book in books:
         table = markdown_table(*folded(book["rows"]))

@@ -194,6 +194,20 @@ def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
     assert (predicted < 0) == (step == 0)
 
 
+@pytest.mark.parametrize("activation", ["shifted_relu", (0.0, 1.0, 0.4)])
+def test_a_unit_s_own_output_shortens_its_row(activation):
+    """To first order in the step, for readout weights of both signs: by what the gradient has along a row, less β's part."""
+    p, found = Problem(2000, 200, 100, activation=activation, initial_output="full"), []
+    for seed in range(30):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        rest = simulate.gradient(p, draw) - p.student.linear * np.outer(draw.a, simulate.direction(p, draw))
+        found.append(np.sum(draw.W0 * rest) / np.sum(draw.a**2))
+    batch, eta, a = law_of_units(p, 0.0)[0], 1e-4, np.array([-0.1, 0.1])
+    square = theory.fixed_point.units.rows(p, eta, batch, a, "correlated").square
+    predicted, error = (square.mean() - 1) / (2 * eta * 0.1**2), np.std(found, ddof=1) / np.sqrt(30)
+    assert abs(np.mean(found) - predicted) < 4 * error and predicted < -8 * error
+
+
 @pytest.mark.parametrize("kind", ["isotropic", "correlated"])
 def test_rows_grow_by_the_rest_of_the_gradient(kind):
     p = Problem(10**8, 3 * 10**7, 5 * 10**7, 0.01, "softplus", (0.0, 1.0, 0.7), 0.5)

@@ -3,9 +3,10 @@
 The gradient's row i is a_i Xᵀ(y∘σ'(Xw_i))/n, eq. (10). Of σ' the constant c_1 makes the spike along β, the part linear
 in w_i and the rest make
 
-    ω_i = (I + t_i M) w_i + √(v_i/d) C^{1/2} g_i,   t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
+    ω_i = (1 - o_i + t_i M) w_i + √(v_i/d) C^{1/2} g_i,   t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
 
-of covariance Σ_u/d, Σ_u = (I + tM)² + vC. At finite d two numbers differ from unit to unit with the same a_i, each by a
+of covariance Σ_u/d, Σ_u = (1 - o + tM)² + vC. With the full initial output a unit's own part of the residual shortens
+its row by o_i = η a_i² (E gσσ' - c_1²). At finite d two numbers differ from unit to unit with the same a_i, each by a
 relative 1/√d: the coefficient on β̂, s = u_i + β̂ᵀω_i, and the length r of the rest. They are correlated: linearly when
 c_3 ≠ 0, as the step stretches w_i by 6c_3 η a_i β·w_i; through (β̂ᵀw_i)² on the sphere and when c_4 ≠ 0. Rows of W0 of
 length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
@@ -72,11 +73,13 @@ class Rows:
 
 def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     """`Rows` after a step eta for the readout weights a, eq. (11) to (18)."""
-    (c1, c2, c3, c4), anisotropic = _normal_means(p.student).c, step_noise in ANISOTROPIC
+    means, full, anisotropic = _normal_means(p.student), p.initial_output == "full", step_noise in ANISOTROPIC
+    c1, c2, c3, c4 = means.c
     move, moved = eta * a, eta * a * (step_noise != "absent")
-    spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if p.initial_output == "full" else 0.0)
+    spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if full else 0.0)
     t, v = 2 * c2 * moved, moved**2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
-    powers = np.array([np.ones_like(t), 2 * t, t**2, v])  # eq. (11)
+    kept = 1 - full * means.own * moved * a
+    powers = np.array([kept**2, 2 * kept * t, t**2, v])  # eq. (11)
     square, along = batch.traces @ powers, batch.plane[:, 0, 0] @ powers  # eq. (12)
     start, slope, shared, variance = lengths(p, batch, move * anisotropic, float(step_noise == "correlated"))
     if step_noise == "isotropic":
@@ -91,7 +94,7 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
             more = more + (6 * c3 * move) ** 2 * np.sum((batch.along @ batch.y) ** 2)
         square = square * np.exp(more / square / p.d)
     start = start * (p.first_layer == "gaussian")
-    correlation = (1 + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # of β̂ᵀω with β̂ᵀw
+    correlation = (kept + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # of β̂ᵀω with β̂ᵀw
     covariance = slope * correlation + shared / np.sqrt(along)
     variance = start**2 + np.maximum(variance + (slope**2 - covariance**2) / 2, 0.0)
     square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
@@ -102,9 +105,11 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
 
 
 class NormalMeans(NamedTuple):
-    """Means over one normal g: c = c_1..c_4; and with dot = σ' - c_1 and h = g dot those that eq. (14) to (16) hold."""
+    """Means over one normal g: c = c_1..c_4; own = E gσσ' - c_1², of eq. (11); with dot = σ' - c_1 and h = g dot those
+    of eq. (14) to (16)."""
 
     c: np.ndarray
+    own: float
     slope_h: float
     square: float
     slope_square: float
@@ -122,7 +127,8 @@ def _normal_means(student) -> NormalMeans:
     slopes = parts @ (w * g)
     off = parts - slopes[:, None] * g
     bend = parts[1] @ (w * (g**2 - 1))
-    return NormalMeans(student.coefficients(4)[1:], slopes[0], w @ dot**2, slopes[1], bend, (off * w) @ off.T)
+    own = w @ (g * student(g) * (dot + student.linear)) - student.linear**2
+    return NormalMeans(student.coefficients(4)[1:], own, slopes[0], w @ dot**2, slopes[1], bend, (off * w) @ off.T)
 
 
 def lengths(p: Problem, batch, move, stretch=1.0):
@@ -136,7 +142,7 @@ def lengths(p: Problem, batch, move, stretch=1.0):
     φ(1/n)Σ y²x. Of a sample's own term only what is not linear in w_i counts, as the squares of these hold the rest.
     """
     phi, (_, _, m2, m3, m4), y2_along = batch.phi, batch.moments, batch.moment_along(2)
-    c, slope_h, square, slope_square, bend_square, products = _normal_means(p.student)
+    c, _, slope_h, square, slope_square, bend_square, products = _normal_means(p.student)
     (s11, s12, s13), (_, s22, s23), _ = products
     start = 1 + phi * m2 * bend_square / 2 * move**2
     slope = 2 * stretch * sqrt(batch.D) * slope_h * move + phi * y2_along * slope_square * move**2

@@ -196,7 +196,7 @@ def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
 
 @pytest.mark.parametrize("activation", ["shifted_relu", (0.0, 1.0, 0.4)])
 def test_a_unit_s_own_output_shortens_its_row(activation):
-    """To first order in the step, for readout weights of both signs: by what the gradient has along a row, less β's part."""
+    """To first order in the step: by what the gradient has along a row, less β's part."""
     p, found = Problem(2000, 200, 100, activation=activation, initial_output="full"), []
     for seed in range(30):
         draw = simulate.draw(p, np.random.default_rng(seed))

@@ -109,7 +109,7 @@ def test_presets_and_ledgers_belong_to_notebooks():
     assert stated <= {path.stem for path in PATHS}
 
 
-def test_each_claim_has_one_row_of_its_own_in_the_table_of_the_front_page():
+def test_each_claim_has_one_row_of_its_own_in_the_table_of_claims():
     fronts = {}
     for path in PATHS:
         book = json.loads((ROOT / f"figures/{path.stem}.json").read_text(encoding="utf-8"))

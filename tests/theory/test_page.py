@@ -17,6 +17,7 @@ HELD_BY = {
     "(10)–(12), (14)": (
         "units.weights_have_the_predicted_norm_and_spread",
         "units.rows_grow_by_the_rest_of_the_gradient",
+        "units.a_unit_s_own_output_changes_its_length",
     ),
     "(13)": ("units.coordinates_of_rows_have_the_moments_of_the_sphere_that_degree_3_needs",),
     "(15), (16)": (

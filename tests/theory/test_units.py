@@ -194,8 +194,8 @@ def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
     assert (predicted < 0) == (step == 0)
 
 
-@pytest.mark.parametrize("activation", ["shifted_relu", (0.0, 1.0, 0.4)])
-def test_a_unit_s_own_output_shortens_its_row(activation):
+@pytest.mark.parametrize(("activation", "sign"), [("shifted_relu", -1), ((0.0, 1.0, 0.4), -1), ("tanh", 1)])
+def test_a_unit_s_own_output_changes_its_length(activation, sign):
     """To first order in the step: by what the gradient has along a row, less β's part."""
     p, found = Problem(2000, 200, 100, activation=activation, initial_output="full"), []
     for seed in range(30):
@@ -205,7 +205,7 @@ def test_a_unit_s_own_output_shortens_its_row(activation):
     batch, eta, a = law_of_units(p, 0.0)[0], 1e-4, np.array([-0.1, 0.1])
     square = theory.fixed_point.units.rows(p, eta, batch, a, "correlated").square
     predicted, error = (square.mean() - 1) / (2 * eta * 0.1**2), np.std(found, ddof=1) / np.sqrt(30)
-    assert abs(np.mean(found) - predicted) < 4 * error and predicted < -8 * error
+    assert abs(np.mean(found) - predicted) < 4 * error and sign * predicted > 8 * error
 
 
 @pytest.mark.parametrize("kind", ["isotropic", "correlated"])

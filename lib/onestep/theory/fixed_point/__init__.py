@@ -2,7 +2,7 @@
 
 first_batch  the law of the residuals in the step, M, C, β and their traces, eq. (5) to (9) and (43)
 units        rows after the step: spike, length and covariance on nodes, eq. (10) to (18)
-nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4)
+nodes        the equivalent features m_k on nodes of inputs and units, eq. (1) to (4) and (23)
 equations    the pencil, κ and q in one map, and the training loss, eq. (19) to (38)
 solver       the iteration, refined quadrature, the test error as a derivative, eq. (39) to (42)
 

@@ -5,11 +5,11 @@ in w_i and the rest make
 
     ω_i = (1 - o_i + t_i M) w_i + √(v_i/d) C^{1/2} g_i,   t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
 
-of covariance Σ_u/d, Σ_u = (1 - o + tM)² + vC. With the full initial output a unit's own part of the residual shortens
-its row by o_i = η a_i² (E gσσ' - c_1²). At finite d two numbers differ from unit to unit with the same a_i, each by a
-relative 1/√d: the coefficient on β̂, s = u_i + β̂ᵀω_i, and the length r of the rest. They are correlated: linearly when
-c_3 ≠ 0, as the step stretches w_i by 6c_3 η a_i β·w_i; through (β̂ᵀw_i)² on the sphere and when c_4 ≠ 0. Rows of W0 of
-length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
+of covariance Σ_u/d, Σ_u = (1 - o + tM)² + vC; ω is here the row without its spike u_i β̂. With the full initial output
+a unit's own part of the residual shortens it by o_i = η a_i² (E gσσ' - c_1²). At finite d two numbers differ from unit
+to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, s = u_i + β̂ᵀω_i, and the length r of the rest.
+They are correlated: linearly when c_3 ≠ 0, as the step stretches w_i by 6c_3 η a_i β·w_i; through (β̂ᵀw_i)² on the
+sphere and when c_4 ≠ 0. Rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if full else 0.0)
     t, v = 2 * c2 * moved, moved**2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
     kept = 1 - full * means.own * moved * a
-    powers = np.array([kept**2, 2 * kept * t, t**2, v])  # eq. (11)
+    powers = np.array([kept**2, 2 * kept * t, t**2, v])
     square, along = batch.traces @ powers, batch.plane[:, 0, 0] @ powers  # eq. (12)
     start, slope, shared, variance = lengths(p, batch, move * anisotropic, float(step_noise == "correlated"))
     if step_noise == "isotropic":

@@ -98,6 +98,9 @@ def test_problems_outside_the_calibrated_range_are_reported():
         "|c⋆2/c⋆1| = inf, not 0 to 0.75",
         "|c⋆3/c⋆1| = inf, not 0 to 0.5",
     ]
+    cubic = dense.replace(activation="tanh", teacher=(0.0, 1.0, 0.0, 0.1))
+    assert theory.uncalibrated(cubic) == ["|c⋆3/c⋆1| n/d² where c_3 ≠ 0 = 0.025, not 0 to 0.02"]
+    assert theory.uncalibrated(cubic.replace(activation="shifted_relu")) == []
     quadratic = dense.replace(activation=(0.0, 1.0, 0.5), step_samples=400)
     assert theory.uncalibrated(quadratic) == [
         "|c⋆2/c⋆1| = 0.4, not 0 to 0.2 (n/d² above 0.03)",

@@ -24,6 +24,7 @@ CALIBRATED = {
     "noise/√(E σ⋆²)": (0.0, 1.7),
     "|c⋆2/c⋆1|": (0.0, 0.75),
     "|c⋆3/c⋆1|": (0.0, 0.5),
+    "|c⋆3/c⋆1| n/d² where c_3 ≠ 0": (0.0, 0.02),
     "share of E σ⋆² above degree 3": (0.0, 0.035),
     "|c_2/c_1|": (0.0, 0.5),
     "|c_3/c_1|": (0.0, 0.17),
@@ -76,6 +77,8 @@ def _measures(p):
     ratios |= {f"|c⋆{k}/c⋆1|": b / b1 if b1 else np.inf for k, b in ((2, b2), (3, b3))}
     ratios["share of E σ⋆² above degree 3"] = round(1 - min(resolved, 1.0), 9)
     ratios |= {f"|c_{k}/c_1|": round(x / c1, 9) if c1 else np.inf for k, x in zip((2, 3), c, strict=True)}
+    dense_cubic = ratios["|c⋆3/c⋆1|"] * ratios["n/d²"] if ratios["|c_3/c_1|"] else 0.0
+    ratios["|c⋆3/c⋆1| n/d² where c_3 ≠ 0"] = dense_cubic
     ratios |= {"noise/√(E σ⋆²)": p.noise / sqrt(power), "E σ²/E y²": p.student.second_moment / p.label_power}
     return {"n": p.n, "d": p.d, **ratios, "ridge/E σ²": p.ridge / p.student.second_moment}
 

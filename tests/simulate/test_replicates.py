@@ -50,6 +50,7 @@ SYSTEM = relu.Population(relu.random_teacher(4, 2, simulate.key(0)))
 DRAWS = {
     "losses": partial(simulate.losses, P, [0.0, 3.0]),
     "plateaus": partial(simulate.plateaus, P, [0, 1]),
+    "spiked": partial(simulate.spiked, P, [0.0, 3.0], 1),
     "train": partial(simulate.repeat, partial(trained, SYSTEM)),
 }
 

@@ -40,6 +40,37 @@ def test_spikes_of_growing_rows_keep_the_whole_gradient(output):
     np.testing.assert_allclose([got.train[0], got.test[0]], expected, rtol=2e-5)
 
 
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("output", ["negligible", "full"])
+def test_spikes_of_given_strength_by_explicit_features(output, grows):
+    p, at, etas = P.replace(initial_output=output), 10**6, np.array([0.0, 0.3, 10.0, 500.0])
+    now, c = simulate.draw(p, simulate.key(3, 0)), p.student.coefficients(3)
+    moves, a = now.X2 @ simulate.gradient(p, now).T, np.abs(now.a)
+    expected = []
+    for eta in etas:
+        F = p.student(now.X2 @ now.W0.T)
+        for k in (1, 2, 3):
+            whole = np.mean((moves * np.sign(now.a)) ** k, axis=1) / np.mean(a**k)
+            left = whole if grows else (c[1] * now.X2 @ simulate.direction(p, now)) ** k
+            F = F + c[k] * eta**k * (at / p.n) ** ((1 - k) / 2) * np.outer(left, now.a**k)
+        H = F @ np.linalg.solve(F.T @ F + p.n * p.ridge * np.eye(p.N), F.T)
+        left_out = (now.y2 - H @ now.y2) / (1 - np.diag(H))
+        expected.append([simulate.ridge(F, now.y2, p.ridge)[1], np.mean(left_out**2)])
+    got = simulate.spiked(p, etas, 3, at=at, trials=1, seed=3, growing_rows=grows)
+    np.testing.assert_allclose([got.train[0], got.test[0]], np.transpose(expected), rtol=1e-9)
+
+
+def test_a_spike_whose_coefficient_is_zero_changes_nothing():
+    p = P.replace(activation="shifted_relu")  # c_3 = 0
+    two, three = (simulate.spiked(p, [1.0, 30.0], order, trials=2, seed=3) for order in (2, 3))
+    np.testing.assert_allclose(two.train, three.train, rtol=1e-10)
+
+
+def test_very_strong_spikes_reach_the_plateau():
+    got, limit = simulate.spiked(P, 1e9, 2, at=1, trials=2, seed=3), simulate.plateaus(P, [2], trials=2, seed=3)
+    np.testing.assert_allclose(got.train, limit.train[:, 0], rtol=1e-6)
+
+
 def test_with_a_gradient_of_rank_one_both_kinds_of_spikes_are_the_same():
     p = P.replace(activation=(0.0, 1.0, 1e-9))  # σ' is constant
     both = [simulate.plateaus(p, [0, 1, 2], trials=3, seed=2, growing_rows=grows) for grows in (False, True)]
@@ -108,3 +139,18 @@ def test_redraws_keep_the_law_of_the_readout_and_the_size_of_the_first_sample():
 def test_bad_input_is_named(orders, options, message):
     with pytest.raises(ValueError, match=message):
         simulate.plateaus(P.replace(activation="shifted_relu"), orders, trials=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("eta", "order", "options", "message"),
+    [
+        (1.0, 0, {}, "order = 0"),
+        (1.0, 7, {}, "order = 7: must be at most 6"),
+        (-1.0, 2, {}, "eta = -1.0"),
+        (1.0, 2, {"at": 0}, "at = 0"),
+        (1.0, 2, {"growing_rows": 1}, "growing_rows = 1"),
+    ],
+)
+def test_bad_strengths_are_named(eta, order, options, message):
+    with pytest.raises(ValueError, match=message):
+        simulate.spiked(P, eta, order, trials=1, **options)

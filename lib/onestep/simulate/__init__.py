@@ -1,6 +1,6 @@
 """What is measured; `staircase` and `every_step` have twins of the same name in `theory` that predict it.
 
-staircase        plateaus: limit features with spikes of infinite strength
+staircase        plateaus, spiked: untrained features plus spikes of infinite or given strength
 every_step       losses after a real step of any size
 network          one replicate by hand: draw, gradient, features, ridge
 replicates       random streams, workers, memory
@@ -37,4 +37,4 @@ from .network import (
     stepped,
 )
 from .replicates import Result, key, memory, repeat, replicated
-from .staircase import plateaus
+from .staircase import plateaus, spiked

@@ -1,4 +1,4 @@
-"""Losses of the limit features themselves: untrained features plus spikes of infinite strength."""
+"""Losses of untrained features plus spikes: infinitely strong, or as strong as at numbers of samples out of reach."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from numpy.polynomial.hermite_e import hermevander
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.special import factorial
 
-from ..checks import flag, whole
+from ..checks import flag, steps, whole
 from ..problem import Problem
 from .network import Draw, draw, gram_factor, readout
 from .replicates import memory, replicated
 
 _MOST = 10  # orders: higher powers of z are too close to dependent
+_MOST_FINITE = 6  # the same where powers of a are not made orthonormal
 
 
-@replicated(lambda p, orders, *, redraws=1, **rest: memory(p, **rest) + 300 * redraws * (float(p.n) + p.N) / 2**30)
+def _memory(p, _, order=None, *, redraws=1, **rest):
+    return memory(p, **rest) + 300 * redraws * (float(p.n) + p.N) / 2**30
+
+
+@replicated(_memory)
 def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     """Losses of ridge regression on F0 and ℓ spikes of infinite strength, for ℓ in orders (0: F0 itself).
 
@@ -39,17 +44,38 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     Its variates (trials, 3 ℓ) are the second sample's means of h_k(z), k <= 2ℓ, and of y h_k(z), k <= ℓ, less their
     expectations, h_k = H_k/√k!, for the largest ℓ: they explain most of the spread of the stairs.
     """
-    orders, redraws = _orders(p, orders), whole("redraws", redraws, 1)
-    flag("growing_rows", growing_rows)
-    top, draws = max(orders), _redrawn(p, draw(p, rng), redraws, rng)
-    units = draws.X.T @ draws.y
-    units /= np.linalg.norm(units, axis=0)
-    z, k = draws.X2 @ units, np.arange(1, top + 1)
-    left = _left_vectors(p, draws, k) if growing_rows else z.T[:, None] ** k[:, None]
-    found = _fits(p.student(draws.X2 @ draws.W0.T), p.ridge, draws.y2, left, np.sqrt(p.N) * draws.a)
-    controls = _moments(p, z, draws.y2, np.sum(draws.beta_star * units, axis=0), top)
-    train, test = found[orders].mean(axis=2).T
-    return {"train": train, "test": test, "variates": controls.mean(axis=0)}
+    orders = _orders(p, orders)
+    draws, units, left = _spikes(p, max(orders), redraws, growing_rows, rng)
+    right = np.linalg.qr(_right_vectors(p, draws, max(orders)))[0]
+    found = _fits(p, draws, left, right, [np.full((1, order), np.inf) for order in orders])
+    return {"train": found[:, 0], "test": found[:, 1], "variates": _moments(p, draws, units, max(orders))}
+
+
+@replicated(_memory)
+def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, rng):
+    """Losses of ridge regression on F0 and its first spikes, each as strong as after a step eta at `at` samples.
+
+    Spike k is c_k η^k times its left vector, for F_ℓ (c_1 X̃β)^{∘k}, times (a^{∘k})ᵀ. When n, d and N grow in proportion
+    it grows like η^k n^{(1-k)/2} relative to F0; here the factor is that of `at` samples. As p.n → ∞ the losses tend to
+    those that theory.staircase.spiked predicts for p.scaled(at), in which F0 is that of infinite size.
+
+    order : number of spikes, 1 to 6.  at : whole number of samples >= 1, by default p.n.  The rest is as in `plateaus`.
+    Returns a `Result` with train, test : (trials, *eta.shape) and variates.
+    """
+    eta, order = steps(eta), whole("order", order, 1)
+    most = min(_MOST_FINITE, p.n - 1, p.N - 1)
+    if order > most:
+        raise ValueError(f"order = {order}: must be at most {most} here")
+    growth = whole("at", p.n if at is None else at, 1) / p.n
+    draws, units, left = _spikes(p, order, redraws, growing_rows, rng)
+    length = np.linalg.norm(draws.X.T @ draws.y, axis=0) / len(draws.X)
+    k = np.arange(1, order + 1)
+    strength = p.student.coefficients(order)[1:] * (p.student.linear * length[:, None] / np.sqrt(p.N)) ** k
+    strength = strength * growth ** ((1 - k) / 2)
+    right = _right_vectors(p, draws, order)
+    found = _fits(p, draws, left, right, [strength * step**k for step in eta.ravel()])
+    train, test = found.T.reshape(2, *eta.shape)
+    return {"train": train, "test": test, "variates": _moments(p, draws, units, order)}
 
 
 def _orders(p, orders):
@@ -66,6 +92,28 @@ def _orders(p, orders):
     return orders
 
 
+def _spikes(p, top, redraws, growing_rows, rng):
+    """R draws on one W0, X and X̃, β/‖β‖ of each (d, R), and the left vectors of their spikes k = 1..top, (R, top, n).
+
+    Of the draws, β⋆, a, y and ỹ have R columns; y is less the initial output. Left vectors are in units of (c_1 ‖β‖)^k.
+    """
+    redraws, grows, first = whole("redraws", redraws, 1), flag("growing_rows", growing_rows), draw(p, rng)
+    draws = _redrawn(p, first, redraws, rng)
+    gradient = draws.X.T @ draws.y
+    lengths = np.linalg.norm(gradient, axis=0)
+    units, k = gradient / lengths, np.arange(1, top + 1)
+    if not grows:
+        return draws, units, (draws.X2 @ units).T[:, None] ** k[:, None]
+    slope, left = p.student.derivative(draws.X @ draws.W0.T), []
+    for a, y, length in zip(np.abs(draws.a.T), draws.y.T, p.student.linear * lengths, strict=True):
+        move = draws.X2 @ ((slope * y[:, None]).T @ draws.X * (a[:, None] / length)).T
+        power = np.ones_like(move)
+        for each in k:
+            power *= move
+            left.append(power.mean(axis=1) / np.mean(a**each))
+    return draws, units, np.reshape(left, (redraws, top, -1))
+
+
 def _redrawn(p, first, redraws, rng):
     """R draws on the W0, X and X̃ of `first`, the first of them: β⋆, a, y and ỹ with R columns, y less the output."""
     a = np.column_stack([first.a, *(readout(p, rng) for _ in range(1, redraws))])
@@ -79,50 +127,55 @@ def _redrawn(p, first, redraws, rng):
     return Draw(teachers, first.W0, a, first.X, y, first.X2, y2)
 
 
-def _left_vectors(p, draws, k):
-    """Mean over units of (sign(a_i) X̃g_i)^{∘k} for each draw and each k, (R, len(k), n), up to a factor."""
-    slope, left = p.student.derivative(draws.X @ draws.W0.T), []
-    for a, y in zip(draws.a.T, draws.y.T, strict=True):
-        move = draws.X2 @ ((slope * y[:, None]).T @ draws.X * np.abs(a)[:, None]).T
-        move /= np.sqrt(np.mean(move**2))
-        left.append([np.mean(move**power, axis=1) for power in k])
-    return np.reshape(left, (len(left), len(k), -1))
+def _right_vectors(p, draws, top):
+    """(√N a)^{∘k}, k = 1..top, of each draw: (R, N, top)."""
+    return (np.sqrt(p.N) * draws.a.T[:, :, None]) ** np.arange(1, top + 1)
 
 
-def _fits(F0, penalty, y, left, a):
-    """Training loss and leave-one-out test error with ℓ = 0, …, top spikes, (top + 1, 2, R).
+def _fits(p, draws, left, right, strengths):
+    """Training loss and leave-one-out error on F0 + Z E Aᵀ, E a diagonal matrix, for each E: (len(strengths), 2).
 
-    y (n, R) and a (N, R) are the labels and the readouts of R draws, left (R, top, n) the left vectors of their spikes.
+    left (R, top, n) and right (R, N, top) hold Z and A of R draws, over which losses are averaged. The diagonals in
+    strengths are (R or 1, ℓ), for the first ℓ spikes.
 
-    The Lagrangian of min ‖y - F0 b - Zc‖²/n + penalty ‖b‖² under Bᵀb = 0 leaves, with S = F0ᵀF0 + penalty n and the
-    columns A = [y, Z, 0] beside C = [F0ᵀy, F0ᵀZ, B], the Schur complement M = AᵀA - CᵀS⁻¹C and the residuals
-    P = A - F0 S⁻¹C. In the code all are transposed, one matrix for each draw.
+    With F0, y and n the Lagrangian of min ‖y - F0 b - Zc‖² + λn ‖b‖² under Aᵀb = E⁻¹c leaves, with S = F0ᵀF0 + λn and
+    the columns U = [y, Z, 0] beside C = [F0ᵀy, F0ᵀZ, A], the Schur complement M = UᵀU - CᵀS⁻¹C, to which E⁻¹ adds a
+    coupling of Z and A, and the residuals P = U - F0 S⁻¹C. In the code all are transposed, one matrix for each draw.
+    The multiplier of a spike is in units of min(1, |E|), so that none needs to be inverted.
     """
-    (n, N), (draws, top, _) = F0.shape, left.shape
-    A = np.concatenate([y.T[:, None], left], axis=1)
-    B = np.linalg.qr(a.T[:, :, None] ** np.arange(1, top + 1))[0].swapaxes(1, 2)
-    C = np.concatenate([(A.reshape(-1, n) @ F0).reshape(draws, -1, N), B], axis=1)
-    factor = gram_factor(F0, penalty * n)
+    F0 = p.student(draws.X2 @ draws.W0.T)
+    (n, N), (count, top, _) = F0.shape, left.shape
+    U = np.concatenate([draws.y2.T[:, None], left], axis=1)
+    C = np.concatenate([(U.reshape(-1, n) @ F0).reshape(count, -1, N), right.swapaxes(1, 2)], axis=1)
+    factor = gram_factor(F0, p.ridge * n)
     solved = cho_solve(factor, C.reshape(-1, N).T, check_finite=False).T
-    P = -(solved @ F0.T).reshape(draws, -1, n)
-    P[:, : 1 + top] += A
+    P = -(solved @ F0.T).reshape(count, -1, n)
+    P[:, : 1 + top] += U
     M = -C @ solved.reshape(C.shape).swapaxes(1, 2)
-    M[:, : 1 + top, : 1 + top] += A @ A.swapaxes(1, 2)
+    M[:, : 1 + top, : 1 + top] += U @ U.swapaxes(1, 2)
     own = np.sum(solve_triangular(factor[0], F0.T, lower=True, check_finite=False) ** 2, axis=0)  # leverages of F0
     out = []
-    for order in range(top + 1):
-        kept = [*range(1, order + 1), *range(1 + top, 1 + top + order)]
-        inverse, spikes = np.linalg.inv(M[:, kept][:, :, kept]), P[:, kept]
-        fit = inverse @ M[:, kept, :1]
+    for strength in strengths:
+        order = strength.shape[1]
+        kept, free = [*range(1, order + 1), *range(1 + top, 1 + top + order)], np.arange(order)
+        unit = np.concatenate([np.ones_like(strength), np.minimum(np.abs(strength), 1.0)], axis=1)[:, :, None]
+        system = unit * M[:, kept][:, :, kept] * unit.swapaxes(1, 2)
+        coupling = np.copysign(1 / np.maximum(np.abs(strength), 1.0), strength)
+        system[:, free, order + free] -= coupling
+        system[:, order + free, free] -= coupling
+        inverse, spikes, seen = np.linalg.inv(system), unit * P[:, kept], unit * M[:, kept, :1]
+        fit = inverse @ seen
         rest = P[:, 0] - np.sum(fit * spikes, axis=1)
         leverage = own + np.sum(spikes * (inverse @ spikes), axis=1)
-        train = (M[:, 0, 0] - np.sum(M[:, kept, :1] * fit, axis=(1, 2))) / n
-        out.append([train, np.mean((rest / (1 - leverage)) ** 2, axis=1)])
+        train = (M[:, 0, 0] - np.sum(seen * fit, axis=(1, 2))) / n
+        out.append([np.mean(train), np.mean((rest / (1 - leverage)) ** 2)])
     return np.array(out)
 
 
-def _moments(p, z, y, cosines, top):
-    """The variates of `plateaus` of each draw, (R, 3 top)."""
+def _moments(p, draws, units, top):
+    """The variates of `plateaus`, averaged over the draws, (3 top,)."""
+    z, cosines = draws.X2 @ units, np.sum(draws.beta_star * units, axis=0)
     basis = hermevander(z, 2 * top)[:, :, 1:] / np.sqrt(factorial(np.arange(1, 2 * top + 1)))
     expected = p.target.normalized(top)[1:] * cosines[:, None] ** np.arange(1, top + 1)
-    return np.hstack([basis.mean(0), np.einsum("nr,nrk->rk", y, basis[:, :, :top]) / len(z) - expected])
+    products = np.einsum("nr,nrk->rk", draws.y2, basis[:, :, :top]) / len(z) - expected
+    return np.hstack([basis.mean(0), products]).mean(axis=0)

@@ -11,12 +11,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, load, outputs, plan, presets
+from run_notebook import ROOT, UserError, done, load, outputs, plan
 
 
 def main():
@@ -113,31 +112,27 @@ def execute(tasks, options):
     """Run tasks, the longest first and so many at a time; {key: what `run_notebook` says of it}."""
     from tqdm import tqdm
 
-    cost = {task.key: presets().get("seconds", {}).get(task.name, 20) for task in tasks}
-    tasks = sorted(tasks, key=lambda task: -cost[task.key])
+    tasks = sorted(tasks, key=lambda task: -task.cost)
+    total = sum(task.cost for task in tasks)
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
-    bar = tqdm(total=sum(cost.values()), bar_format=line, smoothing=0, leave=False, disable=None)
-    bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
-    processes, stop, pool = [], threading.Event(), ThreadPoolExecutor(options.jobs)
-    try:
-        said = pool.map(partial(one, bar, cost, processes, stop, options), tasks)
-        return {task.key: each for task, each in zip(tasks, said, strict=True)}
-    except KeyboardInterrupt:
-        for number in (signal.SIGINT, signal.SIGTERM):  # once is enough: ending the kernels takes a second
-            signal.signal(number, lambda *_: None)
-        stop.set()
-        for process in processes:
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown()
-        bar.close()
+    processes = []
+    with tqdm(total=total, bar_format=line, smoothing=0, leave=False, disable=None) as bar:
+        bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
+        with ThreadPoolExecutor(options.jobs) as pool:
+            try:
+                said = pool.map(partial(one, bar, processes, options), tasks)
+                return {task.key: each for task, each in zip(tasks, said, strict=True)}
+            except KeyboardInterrupt:
+                for number in (signal.SIGINT, signal.SIGTERM):  # once is enough: ending the kernels takes a second
+                    signal.signal(number, lambda *_: None)
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in processes:
+                    process.terminate()
+                raise
 
 
-def one(bar, cost, processes, stop, options, task):
+def one(bar, processes, options, task):
     """Run one task in a process of its own; returns what that says of it."""
-    if stop.is_set():
-        return "interrupted"
     where = f"{task.name}, root {task.in_force['seed']}" if options.seeds else task.name
     bar.write(f"{where}: starts")
     command = [sys.executable, ROOT / "tools/run_notebook.py", task.label, task.name, *options.set]
@@ -147,7 +142,7 @@ def one(bar, cost, processes, stop, options, task):
         processes.append(process)
         for line in process.stdout:
             if line == ".\n":
-                bar.update(cost[task.key] / task.cells)
+                bar.update(task.cost / task.cells)
             else:
                 said += line
     said = said.rstrip() or "its process ended early, perhaps as the memory ran out"

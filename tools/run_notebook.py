@@ -27,11 +27,11 @@ class UserError(Exception):
 
 
 def plan(label, name, *settings):
-    """The run of a notebook: label, name, values (other than its own), in_force (all), cells (of code), made and key.
+    """A notebook's run: label, name, values (other than its own), in_force (all), cells (of code), cost, made and key.
 
     label : "default" for the committed set; quick, large, seeds/101 and custom for results in build/<label>.
     settings : name=value, for custom.   made : digest of code and values, which an executed notebook keeps.
-    key : digest of all that decides the results.
+    key : digest of all that decides the results.   cost : about how many seconds it takes by default.
     """
     path, own, values = ROOT / f"notebooks/{name}.ipynb", {}, dict(presets().get(label, {}).get(name, {}))
     try:
@@ -46,7 +46,8 @@ def plan(label, name, *settings):
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
     made = digest(json.dumps([code, values]).encode())
-    facts = {"values": values, "in_force": own | values, "cells": len(code), "made": made}
+    cost = presets().get("seconds", {}).get(name, 20)
+    facts = {"values": values, "in_force": own | values, "cells": len(code), "cost": cost, "made": made}
     return SimpleNamespace(label=label, name=name, key=digest(made.encode(), library().encode()), **facts)
 
 

@@ -20,7 +20,6 @@ from run_notebook import ROOT, UserError, load, write
 
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
-NUMBER = re.compile(r"<!-- (\w+) -->(-?[\d.]+\d)")
 FIGURE = re.compile(r"!\[[^\]]*\](\((?:\.\./)?figures/(\w+)\.png\))")
 ERRATUM = re.compile(r"(?s)(<!-- erratum (\w+):begin -->\n).*?(<!-- end -->)")
 PART = re.compile(r"(?s)(<!-- (results|claims|glance):begin -->\n).*?(<!-- \2:end -->)")

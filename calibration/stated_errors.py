@@ -116,10 +116,8 @@ def predicted(p, eta):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = theory.losses(p, eta)
-    return [
-        dict(zip(PREDICTED, (f"{x:.5g}" for x in row), strict=True))
-        for row in zip(found.train, found.test, strict=True)
-    ]
+    values = np.transpose([found.train, found.test])
+    return [{k: f"{x:.5g}" for k, x in zip(PREDICTED, row, strict=True)} for row in values]
 
 
 def simulated(number):
@@ -224,8 +222,7 @@ def shares(every):
 def main(argument=""):
     rows = table()
     if argument == "simulate":
-        missing = set(range(PROBLEMS)) - {int(row["problem"]) for row in rows}
-        for number in sorted(missing, key=lambda number: (number % 4, number)):
+        for number in sorted(set(range(PROBLEMS)) - {int(row["problem"]) for row in rows}):
             rows += simulated(number)
             write(rows)
     elif argument == "predict":

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, load, outputs, plan
+from run_notebook import ROOT, UserError, done, outputs, plan
 
 
 def main():
@@ -73,11 +73,11 @@ def run(options):
         print("nothing had to run: the results are those of the last run")  # a committed set holds no failing verdict
         return 0
     said = execute(stale, options) if stale else {}
-    found = [(task, *outcome(task, said.get(task.key))) for task in tasks]
 
     import records
     import tables
 
+    found = [(task, *tables.outcome(task, said.get(task.key))) for task in tasks]
     if options.seeds:
         return records.seeds(found, options.seeds)
     status = tables.conclude(found, outputs(tasks[0].label))
@@ -95,17 +95,6 @@ def run(options):
 
 def newest_ledger():
     return max(path.stat().st_mtime_ns for path in (ROOT / "figures").glob("*.json"))
-
-
-def outcome(task, said):
-    """(a notebook's ledger or None, what is wrong, what is known of its run or {})."""
-    known = done(task)
-    if not known:
-        return None, said, known
-    from onestep.report import describe
-
-    book = load(outputs(task.label)[1] / f"{task.name}.json")
-    return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
 
 
 def execute(tasks, options):

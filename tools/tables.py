@@ -15,8 +15,8 @@ import tomllib
 import numpy as np
 
 import records
-from onestep.report import HEAD, cells, folded, label, markdown_table, plain_table, resolution
-from run_notebook import ROOT, UserError, load, write
+from onestep.report import HEAD, cells, describe, folded, label, markdown_table, plain_table, resolution
+from run_notebook import ROOT, UserError, done, load, outputs, write
 
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
@@ -28,6 +28,15 @@ PART = re.compile(r"(?s)(<!-- (results|claims|glance):begin -->\n).*?(<!-- \2:en
 def ledgers(folder):
     """All ledgers of a folder, in the order of the notebooks."""
     return [load(path) for path in sorted(folder.glob("[0-9][0-9]_*.json"))]
+
+
+def outcome(task, said):
+    """(a notebook's ledger or None, what is wrong, what is known of its run or {}).   said : by `run_notebook`."""
+    known = done(task)
+    if not known:
+        return None, said, known
+    book = load(outputs(task.label)[1] / f"{task.name}.json")
+    return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
 
 
 def conclude(found, folders):

@@ -232,8 +232,7 @@ def differences(code, old, fresh, there):
     for cell in code:
         if pair := first_difference(shown(cell), shown(old.get(cell["id"], {}))):
             found.append(f"cell {cell['id']}: {pair[0]} where {pair[1]} was found before")
-    for name in sorted(fresh.keys() ^ there.keys()):
-        found.append(f"{name}: {'new' if name in fresh else 'gone'}")
+    found += [f"{name}: {'new' if name in fresh else 'gone'}" for name in sorted(fresh.keys() ^ there.keys())]
     for name in sorted(fresh.keys() & there.keys()):
         if name.endswith(".npz"):
             found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]

@@ -17,6 +17,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from zipfile import BadZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST = 6  # differences that are named
@@ -234,13 +235,13 @@ def differences(code, old, fresh, there):
             found.append(f"cell {cell['id']}: {pair[0]} where {pair[1]} was found before")
     found += [f"{name}: {'new' if name in fresh else 'gone'}" for name in sorted(fresh.keys() ^ there.keys())]
     for name in sorted(fresh.keys() & there.keys()):
-        if name.endswith(".npz"):
-            found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]
-        if name.endswith(".json"):
-            try:
+        try:
+            if name.endswith(".npz"):
+                found += [f"{name}: {array} differs" for array in arrays_differ(fresh[name], there[name])]
+            if name.endswith(".json"):
                 load(there[name])
-            except UserError:
-                found.append(f"{name}: was damaged")
+        except (UserError, OSError, ValueError, EOFError, BadZipFile):
+            found.append(f"{name}: was damaged")
     return found
 
 

@@ -178,6 +178,11 @@ def test_a_damaged_ledger_is_named_and_written_anew(project):
     assert "figures/07_sample.json is missing or damaged" in text and "Traceback" not in text
     assert project.run()[0] == 0
     assert ledger.read_text() == whole
+    arrays = next((project / "figures").glob("07_*.npz"))
+    arrays.write_bytes(arrays.read_bytes()[:-40])
+    status, text = project.run()
+    assert status == 0
+    assert f"{arrays.name}: was damaged" in text and "Traceback" not in text
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="NOT RUN: needs a device that is always full")

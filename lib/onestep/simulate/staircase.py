@@ -16,7 +16,7 @@ _MOST = 10  # orders: higher powers of z are too close to dependent
 _MOST_FINITE = 6  # the same where powers of a are not made orthonormal
 
 
-def _memory(p, _, order=None, *, redraws=1, **rest):
+def _memory(p, *_, redraws=1, **rest):
     return memory(p, **rest) + 300 * redraws * (float(p.n) + p.N) / 2**30
 
 

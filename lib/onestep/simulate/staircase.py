@@ -45,10 +45,10 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     expectations, h_k = H_k/√k!, for the largest ℓ: they explain most of the spread of the stairs.
     """
     orders = _orders(p, orders)
-    draws, units, left = _spikes(p, max(orders), redraws, growing_rows, rng)
+    draws, beta, left = _spikes(p, max(orders), redraws, growing_rows, rng)
     right = np.linalg.qr(_right_vectors(p, draws, max(orders)))[0]
     found = _fits(p, draws, left, right, [np.full((1, order), np.inf) for order in orders])
-    return {"train": found[:, 0], "test": found[:, 1], "variates": _moments(p, draws, units, max(orders))}
+    return {"train": found[:, 0], "test": found[:, 1], "variates": _moments(p, draws, beta, max(orders))}
 
 
 @replicated(_memory)
@@ -59,7 +59,8 @@ def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, rn
     it grows like η^k n^{(1-k)/2} relative to F0; here the factor is that of `at` samples. As p.n → ∞ the losses tend to
     those that theory.staircase.spiked predicts for p.scaled(at), in which F0 is that of infinite size.
 
-    order : number of spikes, 1 to 6.  at : whole number of samples >= 1, by default p.n.  The rest is as in `plateaus`.
+    order : number of spikes, 1 to 6.  at : whole number of samples >= 1, by default p.n.  The rest is as in `plateaus`;
+    left vectors of growing rows are divided by the mean of |a_i|^k.
     Returns a `Result` with train, test : (trials, *eta.shape) and variates.
     """
     eta, order = steps(eta), whole("order", order, 1)
@@ -67,15 +68,14 @@ def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, rn
     if order > most:
         raise ValueError(f"order = {order}: must be at most {most} here")
     growth = whole("at", p.n if at is None else at, 1) / p.n
-    draws, units, left = _spikes(p, order, redraws, growing_rows, rng)
-    length = np.linalg.norm(draws.X.T @ draws.y, axis=0) / len(draws.X)
-    k = np.arange(1, order + 1)
-    strength = p.student.coefficients(order)[1:] * (p.student.linear * length[:, None] / np.sqrt(p.N)) ** k
+    draws, beta, left = _spikes(p, order, redraws, growing_rows, rng)
+    k, length = np.arange(1, order + 1), np.linalg.norm(beta, axis=0)[:, None]
+    strength = p.student.coefficients(order)[1:] * (p.student.linear * length / np.sqrt(p.N)) ** k
     strength = strength * growth ** ((1 - k) / 2)
     right = _right_vectors(p, draws, order)
     found = _fits(p, draws, left, right, [strength * step**k for step in eta.ravel()])
     train, test = found.T.reshape(2, *eta.shape)
-    return {"train": train, "test": test, "variates": _moments(p, draws, units, order)}
+    return {"train": train, "test": test, "variates": _moments(p, draws, beta, order)}
 
 
 def _orders(p, orders):
@@ -93,25 +93,24 @@ def _orders(p, orders):
 
 
 def _spikes(p, top, redraws, growing_rows, rng):
-    """R draws on one W0, X and X̃, β/‖β‖ of each (d, R), and the left vectors of their spikes k = 1..top, (R, top, n).
+    """R draws on one W0, X and X̃, β of each (d, R), and the left vectors of their spikes k = 1..top, (R, top, n).
 
     Of the draws, β⋆, a, y and ỹ have R columns; y is less the initial output. Left vectors are in units of (c_1 ‖β‖)^k.
     """
     redraws, grows, first = whole("redraws", redraws, 1), flag("growing_rows", growing_rows), draw(p, rng)
     draws = _redrawn(p, first, redraws, rng)
-    gradient = draws.X.T @ draws.y
-    lengths = np.linalg.norm(gradient, axis=0)
-    units, k = gradient / lengths, np.arange(1, top + 1)
+    beta, k = draws.X.T @ draws.y / len(draws.X), np.arange(1, top + 1)
+    lengths = np.linalg.norm(beta, axis=0)
     if not grows:
-        return draws, units, (draws.X2 @ units).T[:, None] ** k[:, None]
+        return draws, beta, (draws.X2 @ (beta / lengths)).T[:, None] ** k[:, None]
     slope, left = p.student.derivative(draws.X @ draws.W0.T), []
-    for a, y, length in zip(np.abs(draws.a.T), draws.y.T, p.student.linear * lengths, strict=True):
+    for a, y, length in zip(np.abs(draws.a.T), draws.y.T, p.student.linear * len(slope) * lengths, strict=True):
         move = draws.X2 @ ((slope * y[:, None]).T @ draws.X * (a[:, None] / length)).T
         power = np.ones_like(move)
         for each in k:
             power *= move
             left.append(power.mean(axis=1) / np.mean(a**each))
-    return draws, units, np.reshape(left, (redraws, top, -1))
+    return draws, beta, np.reshape(left, (redraws, top, -1))
 
 
 def _redrawn(p, first, redraws, rng):
@@ -172,8 +171,9 @@ def _fits(p, draws, left, right, strengths):
     return np.array(out)
 
 
-def _moments(p, draws, units, top):
+def _moments(p, draws, beta, top):
     """The variates of `plateaus`, averaged over the draws, (3 top,)."""
+    units = beta / np.linalg.norm(beta, axis=0)
     z, cosines = draws.X2 @ units, np.sum(draws.beta_star * units, axis=0)
     basis = hermevander(z, 2 * top)[:, :, 1:] / np.sqrt(factorial(np.arange(1, 2 * top + 1)))
     expected = p.target.normalized(top)[1:] * cosines[:, None] ** np.arange(1, top + 1)

@@ -129,10 +129,12 @@ def glance(books, large):
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
     statement, significant = standing(books)
+    worst = max((abs(float(off.partition(" ")[0])) for _, _, off, _ in significant), default=0)
     seeds, large = records.read("seeds").values(), large.values()
     return f"""\
 - {statement}.
-- {len(significant)} of them differ by more than {FAR} standard errors: [reasons](figures/README.md).
+- {len(significant)} of them differ by more than {FAR} standard errors, by {worst:.2g} % at most: \
+[reasons](figures/README.md).
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail.

@@ -72,7 +72,7 @@ def computed():
         "growth_ratio": ratio,
         "shrinks": 3 / (2 + (1 + ratio) ** 2),
         "form": tau,
-        "form_common": 1 - (1 - tau) / (1 + common),
+        "form_common": tau + (1 - tau) * common / (1 + common) / 3,
         "at_threshold": theory.untrained_limit(QUADRATIC).train
         - theory.staircase.spiked(QUADRATIC.scaled(10**300), 1e75, order=2).train,
         "below_threshold": theory.gains(QUADRATIC, 1).train,

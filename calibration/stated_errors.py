@@ -1,4 +1,4 @@
-"""Random problems, their simulated and predicted losses, and the error that `theory.losses` states for them.
+"""Simulated and predicted losses of random problems, and the error that `theory.losses` states for them.
 
     stated_errors.py            what multiple of the stated error the problems of stated_errors.csv need, and shares
     stated_errors.py predict    compute the columns of the theory anew
@@ -12,88 +12,22 @@ import csv
 import sys
 import warnings
 from itertools import groupby
-from math import exp, log
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 
 from onestep import Problem, simulate, theory
+from random_problems import CORNERS, FIELDS, LAST, NEW, draw, problem
 
 TABLE = Path(__file__).with_suffix(".csv")
-PROBLEMS, EXPONENTS = 600, (0.35, 0.5)  # steps: none, n^.35 and √n
-# numbers from which problems have all defaults; were drawn after a first fit, with all defaults in every third; have
-# c_3 != 0; have the full initial output; were drawn after the law was settled; have equal readout weights; are corners
-FIRST, NEW, BENT, FULL, LAST, EQUAL, CORNERS = 180, 240, 300, 340, 380, 440, 480
+PROBLEMS = 600
 SECONDS = 12  # of one core for each problem
-ACTIVATIONS = ("shifted_relu", "shifted_relu", "softplus", "tanh", "erf", "tilted_sin", "gelu", "quadratic")
-NAMED_TEACHERS = ("shifted_relu", "tanh", "softplus", "erf")
-FIELDS = ("n", "d", "N", "ridge", "activation", "teacher", "noise")
-FIELDS += ("first_layer", "initial_output", "readout", "step_samples")
 LOSSES = ("train", "test")
 SHARES = {1: 0.65, 2: 0.92}  # of the deviations within so many stated standard deviations, at least
 FEWEST = 15  # problems of a stratum that is judged
 MEASURED, PREDICTED = ("train", "train_se", "test", "test_se"), ("predicted_train", "predicted_test")
 COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
-
-
-def draw(number):
-    """The fields of the random problem of this number: a third without noise, a third with a linear teacher.
-
-    In a corner most fields lie at an end of the range in which an error is stated, with probability .7.
-    """
-    rng = np.random.default_rng([40, number])
-
-    def uniform(low, high):
-        share = rng.random()
-        return low + (high - low) * (round(share) if number >= CORNERS and rng.random() < 0.7 else share)
-
-    def between(low, high):
-        return float(f"{exp(uniform(log(low), log(high))):.3g}")
-
-    n = round(between(100, 150) if rng.random() < 0.25 else between(150, 1000))
-    d, N = max(10, round(n * between(0.05, 1.5))), round(n * between(0.2, min(3, 1500 / n)))
-    ridge = between(1e-3, 4e-3) if rng.random() < 0.25 else between(4e-3, 1)
-    activation = ACTIVATIONS[rng.integers(len(ACTIVATIONS))]
-    if activation == "quadratic":
-        activation = f"0 1 {uniform(-0.5, 0.5):.2f}"
-    kind = rng.integers(3)
-    bent = f"0 1 {uniform(-0.75, 0.75):.2f} {rng.choice([0, uniform(-0.5, 0.5)]):.2f}"
-    teacher = ("0 1", bent, NAMED_TEACHERS[rng.integers(4)])[kind]
-    noise = 0.0 if rng.random() < 1 / 3 else round(uniform(0, 1), 2)
-    layer = ("sphere", "gaussian")[rng.integers(2)]
-    output = ("negligible", "full")[rng.random() < 0.25]
-    readout = "1 -1" if rng.random() < 0.15 else "gaussian"
-    step_samples = round(n * between(0.5, 4)) if rng.random() < 0.15 else ""
-    if BENT <= number < FULL:
-        activation = ("tanh", "erf", "tilted_sin")[number % 3]
-        output = ("negligible", "full")[rng.random() < 0.5]
-    if FULL <= number < LAST:
-        d, output = max(d, round(n * between((n / 0.03) ** 0.5 / n, 1.5))), "full"
-    if EQUAL <= number < CORNERS:
-        activation, readout = ("tanh", "erf")[number % 2], "1"
-    if number >= CORNERS:
-        d = max(d, 15)
-        words = (n, d, N, 1.0, activation, teacher, 0.0, layer, output, readout, "")
-        p = problem(dict(zip(FIELDS, map(str, words), strict=True)))
-        ridge = float(f"{p.student.second_moment * between(0.00252, 2.97):.3g}")
-        noise = noise and float(f"{p.target.second_moment**0.5 * uniform(0, 1.69):.3g}")
-        step_samples = step_samples and round(n * between(0.5, 10))
-    if FIRST <= number < NEW or (NEW <= number < BENT and number % 3 == 0):
-        return n, d, N, ridge, "shifted_relu", "0 1", 0.0, "sphere", "negligible", "gaussian", ""
-    return n, d, N, ridge, activation, teacher, noise, layer, output, readout, step_samples
-
-
-def problem(fields):
-    """The `Problem` of fields in the words of the table."""
-
-    def law(word):
-        return tuple(map(float, word.split())) if word[0].isdigit() else word
-
-    numbers = {name: float(fields[name]) for name in ("ridge", "noise")}
-    numbers |= {name: int(fields[name]) if fields[name] else None for name in ("n", "d", "N", "step_samples")}
-    laws = {name: law(fields[name]) for name in ("activation", "teacher", "readout")}
-    return Problem(**numbers, **laws, first_layer=fields["first_layer"], initial_output=fields["initial_output"])
 
 
 def table():
@@ -113,8 +47,7 @@ def write(rows):
 
 def predicted(p, eta):
     """Columns of the theory for one problem, one dictionary a step."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = theory.losses(p, eta)
     values = np.transpose([found.train, found.test])
     return [{k: f"{x:.5g}" for k, x in zip(PREDICTED, row, strict=True)} for row in values]
@@ -122,12 +55,12 @@ def predicted(p, eta):
 
 def simulated(number):
     """Rows of the problem of this number, one a step."""
-    fields = {name: str(value) for name, value in zip(FIELDS, draw(number), strict=True)}
+    fields = draw(number)
     p = problem(fields)
     if number >= CORNERS and theory.uncalibrated(p):
         return []  # large problems, of which nothing is judged
-    last = 0.999 * longest(p) if number >= CORNERS else p.n ** EXPONENTS[1]
-    eta = np.array([0.0, *(float(f"{step:.4g}") for step in (p.n ** EXPONENTS[0], last))])
+    last = 0.999 * longest(p) if number >= CORNERS else p.n**0.5
+    eta = np.array([0.0, *(float(f"{step:.4g}") for step in (p.n**0.35, last))])
     started = process_time()
     simulate.losses(p, eta, trials=8, seed=0, redraws=8, jobs=1)
     trials = int(np.clip(8 * SECONDS / (process_time() - started), 24, 6000))

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from onestep import Problem, checks, hermite, simulate, theory
+from onestep import Problem, checks, hermite, simulate, study, theory
 
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
+LARGEST = Problem(10**300, 10**300, 10**300)
 
 
 def test_a_folder_is_made_or_refused(tmp_path):
@@ -20,6 +21,8 @@ def test_a_folder_is_made_or_refused(tmp_path):
         lambda: simulate.draw(HUGE, simulate.key(0)),
         lambda: simulate.losses(HUGE, 1.0, trials=1),
         lambda: simulate.plateaus(HUGE, [1], trials=1),
+        lambda: simulate.draw(LARGEST, simulate.key(0)),
+        lambda: simulate.losses(LARGEST, 1.0, trials=1),
     ],
 )
 def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
@@ -44,6 +47,13 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
             lambda: simulate.plateaus(SMALL, [1], trials=2, growing_rows="no"),
             "growing_rows = .no.: must be True or",
         ),
+        (lambda: theory.losses(SMALL, 10**400), "eta = 10{50}.*: must be a number or"),
+        (lambda: theory.losses(SMALL, np.True_), "eta = np.True_: must be a number or"),
+        (lambda: theory.learned(SMALL, [[1, 2], [3]], 1), r"eta = \[\[1, 2\], \[3\]\]: must be a number or"),
+        (lambda: simulate.plateaus(SMALL, [1], trials=2, redraws="4"), "redraws = '4': must be a whole number >= 1"),
+        (lambda: simulate.data.Rows(10**400), "X: must be an array of real numbers, not int"),
+        (lambda: simulate.svd.operator_norm(np.full((20, 15), np.nan)), r"A \(20, 15\): must be"),
+        (lambda: study(SMALL, trials=0, jobs=0), "jobs = 0: must be a whole number >= 1"),
         (lambda: hermite.shifted("tanh", "a"), "by = 'a': must be a finite number"),
         (lambda: simulate.draw(SMALL, 0), "rng = 0: must be a numpy Generator"),
         (lambda: simulate.draw(SMALL, simulate.key(0), data=np.eye(20)), "data: must be .*Rows.*, not ndarray"),

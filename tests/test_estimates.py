@@ -109,6 +109,10 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.crossing([1, 2], [0.1, np.nan], 0.5), "must be 2 finite numbers"),
         (lambda: estimates.limit([1, 2], [1.0, 2.0]), "must be finite Estimates"),
         (lambda: estimates.limit([2, 1], [Estimate(1.0, 0.1)] * 2), "sizes = "),
+        (
+            lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(np.ones(2), 0.1)]),
+            "parts: must be of one shape",
+        ),
         (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], degree=2), "no minimum"),
         (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], degree=2), "no minimum"),
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),

@@ -27,7 +27,7 @@ def keep(kind, found, page):
     """Put records in place of those of the same notebooks, and show all of them."""
     kept = dict(sorted((read(kind) | found).items()))
     text = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    write({ROOT / f"figures/{kind}.json": text.encode(), ROOT / f"figures/{kind}.md": page(kept).encode()})
+    write({ROOT / f"figures/{kind}.json": text, ROOT / f"figures/{kind}.md": page(kept)})
 
 
 def keep_large(found):

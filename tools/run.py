@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from run_notebook import ROOT, UserError, done, outputs, plan
+from run_notebook import ROOT, UserError, done, plan, write
 
 
 def main():
@@ -81,11 +81,11 @@ def run(options):
     found = [(task, *tables.outcome(task, said.get(task.key))) for task in tasks]
     if options.seeds:
         return records.seeds(found, options.seeds)
-    status = tables.conclude(found, outputs(tasks[0].label))
+    status = tables.conclude(found)
     if labels == ["large"]:
         records.keep_large(found)
     if labels in (["large"], ["default"]):
-        tables.update()
+        write(tables.pages())
         stamp.touch()
     if labels == ["default"] and stale:
         same = sum(done(task).get("differences") == [] for task in stale)

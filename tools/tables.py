@@ -16,7 +16,7 @@ import numpy as np
 
 import records
 from onestep.report import HEAD, cells, describe, folded, label, markdown_table, plain_table, resolution
-from run_notebook import ROOT, UserError, done, load, outputs, write
+from run_notebook import ROOT, UserError, done, load, write
 
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
@@ -35,11 +35,11 @@ def outcome(task, said):
     known = done(task)
     if not known:
         return None, said, known
-    book = load(outputs(task.label)[1] / f"{task.name}.json")
+    book = load(task.figures / f"{task.name}.json")
     return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
 
 
-def conclude(found, folders):
+def conclude(found):
     """Print the verdicts of runs, what is wrong and where results lie; returns the exit status.
 
     found : [(task, ledger or None, what is wrong, what is known of its run)].
@@ -54,14 +54,10 @@ def conclude(found, folders):
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     print(f"\n{len(lines)} rows{f' ({counts})' * bool(lines)}: {state}")
     cost = sum(known.get("cpu", 0) for *_, known in found)
-    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in folders)
+    task, *_ = found[0]
+    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in (task.book.parent, task.figures))
     print(f"{cost:.0f} CPU s of notebooks; results are in {places}")
     return int(bool(wrong))
-
-
-def update():
-    """Write what is made of the committed ledgers and records."""
-    write({path: text.encode() for path, text in pages().items()})
 
 
 def pages():
@@ -198,6 +194,6 @@ def escaped(text):
 
 if __name__ == "__main__":
     try:
-        update()
+        write(pages())
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")

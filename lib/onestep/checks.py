@@ -49,15 +49,15 @@ def floats(values):
         if np.iscomplexobj(array) or np.ma.is_masked(values):
             return np.full(1, np.nan)
         return np.asarray(array, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.full(1, np.nan)
 
 
-def steps(eta, argument="eta"):
+def steps(eta):
     """Step sizes as a float array of 0 or 1 dimensions, finite and >= 0."""
-    out = floats(np.nan if isinstance(eta, bool | str) else eta)
+    out = floats(np.nan if isinstance(eta, bool | np.bool_ | str) else eta)
     if out.ndim > 1 or out.size == 0 or not np.all(np.isfinite(out)) or np.any(out < 0):
-        raise ValueError(f"{argument} = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
+        raise ValueError(f"eta = {eta!r}: must be a number or a 1-D array of finite numbers >= 0")
     return out
 
 

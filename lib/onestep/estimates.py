@@ -136,6 +136,8 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
         raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
     if not all(isinstance(x, Estimate) and np.min(x.se) > 0 and np.isfinite(x.value + x.se).all() for x in parts):
         raise ValueError("parts: must be finite Estimates with standard errors > 0")
+    if len(shapes := {np.shape(x.value) for x in parts}) > 1:
+        raise ValueError(f"parts: must be of one shape, not {sorted(shapes)}")
     if not np.all((powers > 0) & (powers < inf)):
         raise ValueError(f"powers = {powers}: must be numbers > 0")
     values, errors, dofs = (

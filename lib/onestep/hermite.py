@@ -144,15 +144,10 @@ class Function:
         """c_1 = E g f(g)."""
         return float(self._first_two[1])
 
-    @property
-    def variance(self):
-        """E f² - c_0²."""
-        return self.second_moment - self.mean**2
-
     @cached_property
     def tail(self):
         """c_{>1}² = Σ_{k>=2} k! c_k² (never negative)."""
-        rest = self.variance - self.linear**2
+        rest = self.second_moment - self.mean**2 - self.linear**2
         return rest if rest > 1e-14 * self.second_moment else 0.0
 
     @cached_property

@@ -204,8 +204,8 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     simulate.key(seed)
     if checks.whole("trials", trials, 0) == 1:
         raise ValueError("trials = 1: must be 0, or at least 2 for a standard error")
-    if trials:
-        checks.memory(simulate.memory(p) * min(checks.whole("jobs", jobs, 1), trials))
+    if checks.whole("jobs", jobs, 1) and trials:
+        checks.memory(simulate.memory(p) * min(jobs, trials))
     tell = tell or (lambda line: None)
     asked = p.n ** np.array(ALPHAS) if eta is None else np.atleast_1d(checks.steps(eta))
     options = {"trials": trials, "seed": seed, "jobs": jobs}

@@ -157,6 +157,8 @@ def test_other_refusals(verdicts):
     for row in (verdicts.agrees, verdicts.at_most):
         with pytest.raises(ValueError, match="already"):
             row("fact", 1.0, Estimate(1.0, 0.1))
+    with pytest.raises(ValueError, match="fact: tolerance must be one finite number, not 'x'"):
+        verdicts.consistent("fact", 1.0, 1.0, "x")
     with pytest.raises(ValueError, match="'fact' has no negative control"):
         verdicts.conclude()
     with pytest.raises(ValueError, match="07_empty has no verdicts"):
@@ -256,7 +258,7 @@ def test_a_widened_error_is_disclosed(verdicts):
     assert wide == f"{narrow} (widened, χ² 7.2 on 2)"
 
 
-@pytest.mark.parametrize("control", [("no value",), [1.0], ["name", 2.0], (2.0, "name")])
+@pytest.mark.parametrize("control", [("no value",), [1.0], ["name", 2.0], (2.0, "name"), 0.0])
 def test_malformed_controls_are_refused(verdicts, control):
     with pytest.raises(ValueError, match=r"gain: control = .*: must be a pair"):
         verdicts.agrees("gain", 1.0, Estimate(1.0, 0.1), control=control)

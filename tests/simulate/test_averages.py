@@ -24,7 +24,7 @@ def test_unresolved_series_asks_for_a_test_sample():
     with pytest.raises(ValueError, match="test_size"):
         simulate.averages.gram(jump, products)
     with pytest.raises(ValueError, match="test_size"):
-        simulate.averages.cross(jump, jump, np.ones(1), np.array([0.999]))
+        simulate.averages.crosses(jump, [jump], np.ones(1), np.array([0.999]))
 
 
 def test_parallel_rows_have_all_their_terms():
@@ -41,7 +41,7 @@ def test_products_with_a_target_against_two_dimensional_quadrature(name):
     f, target = hermite.NAMED[name], hermite.function((0.7, 1.0, -0.4, 0.2))
     norms, cosines = np.array([0.6, 1.0, 1.4]), np.array([0.3, -0.9, 0.0])
     x, w = np.polynomial.hermite_e.hermegauss(60)
-    for r, c, found in zip(norms, cosines, simulate.averages.cross(f, target, norms, cosines), strict=True):
+    for r, c, found in zip(norms, cosines, simulate.averages.crosses(f, [target], norms, cosines)[0], strict=True):
         g, weight = f.nodes()
         inner = target(c * g[:, None] + np.sqrt(1 - c**2) * x) @ w / w.sum()
         assert found == pytest.approx((weight * f(r * g)) @ inner, abs=1e-8)

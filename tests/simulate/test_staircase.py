@@ -126,6 +126,11 @@ def test_redraws_keep_the_law_of_the_readout_and_the_size_of_the_first_sample():
     np.testing.assert_allclose(np.linalg.norm(now.beta_star, axis=0), 1)
 
 
+def test_growing_rows_without_a_spike_are_untrained_features():
+    one, other = (simulate.plateaus(P, [0], trials=2, growing_rows=grown).train for grown in (False, True))
+    np.testing.assert_allclose(one, other)
+
+
 @pytest.mark.parametrize(
     ("orders", "options", "message"),
     [

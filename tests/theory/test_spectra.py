@@ -187,6 +187,14 @@ def test_visible_spikes_are_those_that_simulated_features_show():
     assert theory.visible(p.scaled(10**30), 1e12, 3).tolist() == 3
 
 
+@pytest.mark.parametrize("activation", ["tanh", "tilted_sin"])
+def test_spikes_after_steps_beyond_the_root_of_n_do_not_hang_on_the_nodes(activation, monkeypatch):
+    p = BASE.replace(activation=activation, teacher=(0, 1, 0.5))
+    few = theory.spectra.feature_spikes(p, 200.0, 2).value
+    monkeypatch.setattr(theory.spectra, "_NODES", 96)
+    assert few == pytest.approx(theory.spectra.feature_spikes(p, 200.0, 2).value, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -196,6 +204,7 @@ def test_visible_spikes_are_those_that_simulated_features_show():
         (lambda: theory.spectra.features(UNSEEN), "c_1 = 0"),
         (lambda: theory.visible(BASE, 1.0, 9), "count = 9"),
         (lambda: theory.visible(BASE, -1.0), "eta"),
+        (lambda: theory.visible(BASE.scaled(10**33), 1e12), "N = 5e.32: must be at most 1e.30"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -123,6 +123,7 @@ def test_a_local_minimum_keeps_its_signs_and_may_miss_a_line():
     [
         (lambda: theory.global_minimum(CLOSE, 0.0), "ridge"),
         (lambda: theory.minimum(CLOSE, -1.0), "ridge"),
+        (lambda: theory.minimum(CLOSE, "x"), "ridge"),
         (lambda: theory.local_minimum(CLOSE, [1.0], np.eye(1, 4), -1.0), "ridge"),
     ],
 )

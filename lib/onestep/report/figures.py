@@ -69,10 +69,21 @@ def save(fig, name, finding, **arrays):
 
     The same figure and numbers give the same bytes.
     """
-    stem = _stem(name, finding, arrays)
-    picture = _png(fig)
+    from matplotlib import pyplot
+
+    session.check_name(name)
+    if not isinstance(finding, str) or " " not in finding.strip():
+        raise ValueError(f"{name}: finding = {finding!r}: must say in a sentence what the figure shows")
+    if not arrays:
+        raise ValueError(f"{name}: got no arrays: give the numbers behind the figure by name")
+    numbers, stem, picture = _numbers(arrays), session.directory() / name, _png(fig)
     fig.set_layout_engine("none")  # laid out by now; the next drawing would pay for it again
-    _write(fig, stem, finding, picture, _png(fig, dpi=NOTEBOOK_DPI), arrays)
+    smaller = _png(fig, dpi=NOTEBOOK_DPI)
+    pyplot.close(fig)
+    stem.with_suffix(".png").write_bytes(picture)
+    np.savez_compressed(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    session.saved[name] = finding
+    session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 
 
 def points(ax, x, estimate, **style):
@@ -114,31 +125,10 @@ def log_ticks(ax, x=None, *, y=None):
             axis.set_ticks([], minor=True)
 
 
-def _stem(name, finding, arrays):
-    session.check_name(name)
-    if not isinstance(finding, str) or " " not in finding.strip():
-        raise ValueError(f"{name}: finding = {finding!r}: must say in a sentence what the figure shows")
-    if not arrays:
-        raise ValueError(f"{name}: got no arrays: give the numbers behind the figure by name")
-    _numbers(arrays)
-    return session.directory() / name
-
-
 def _png(fig, **options):
     file = BytesIO()
     fig.savefig(file, format="png", metadata={"Software": None}, **options)
     return file.getvalue()
-
-
-def _write(fig, stem, finding, picture, smaller, arrays):
-    """Write a figure's files and show the smaller picture in the notebook."""
-    from matplotlib import pyplot
-
-    stem.with_suffix(".png").write_bytes(picture)
-    pyplot.close(fig)
-    np.savez_compressed(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **_numbers(arrays))
-    session.saved[stem.name] = finding
-    session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 
 
 def _storable(key, value):

@@ -56,24 +56,21 @@ class Verdicts:
         session.check_name(notebook)
         self.notebook, self.claim, self.source = notebook, claim, source
         self.rows = []
-        self._asked = {}  # quantity: (sign, claimed, measured, allowance, scale), for the controls
 
     def agrees(
         self, quantity, claimed, measured, *, allowance=0.0, scale=None, headline=False, front=False, control=()
     ):
         """|measured − claimed| ≤ t·s.e. + allowance."""
-        self._test("agreement", "=", quantity, claimed, measured, allowance, scale, _marks(headline, front))
-        self._controls(quantity, control)
+        marks = _marks(headline, front)
+        self._test("agreement", "=", quantity, claimed, measured, allowance, scale, marks, control)
 
     def at_most(self, quantity, bound, measured, *, scale=None, headline=False, front=False, control=()):
         """measured + t·s.e. ≤ bound: the noise counts against the claim."""
-        self._test("bound", "≤", quantity, bound, measured, 0.0, scale, _marks(headline, front))
-        self._controls(quantity, control)
+        self._test("bound", "≤", quantity, bound, measured, 0.0, scale, _marks(headline, front), control)
 
     def at_least(self, quantity, bound, measured, *, scale=None, headline=False, front=False, control=()):
         """measured − t·s.e. ≥ bound: the noise counts against the claim."""
-        self._test("bound", "≥", quantity, bound, measured, 0.0, scale, _marks(headline, front))
-        self._controls(quantity, control)
+        self._test("bound", "≥", quantity, bound, measured, 0.0, scale, _marks(headline, front), control)
 
     def succeeds(self, quantity, rate, successes, *, headline=False, front=False, control=()):
         """The chance of success is at least `rate`, by Clopper and Pearson's lower bound at `LEVEL`.
@@ -94,18 +91,9 @@ class Verdicts:
 
     def consistent(self, quantity, claimed, computed, tolerance, *, control=()):
         """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
-        if not tolerance > 0:
+        if not _finite(quantity, "tolerance", tolerance) > 0:
             raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
-        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, _marks())
-        self._controls(quantity, control)
-
-    def _controls(self, of, control):
-        for name, wrong in _pairs(of, control):
-            sign, claimed, measured, allowance, scale = self._asked[of]
-            kind = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
-            pair = (claimed, wrong) if kind == "measured" else (wrong, measured)
-            self._test("control", sign, f"{of}: {name}", *pair, allowance, scale, _marks())
-            self.rows[-1] |= {"of": of, "name": name, "wrong": kind}
+        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, _marks(), control)
 
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.
@@ -138,7 +126,7 @@ class Verdicts:
         if failing and not session.ledger_only():
             raise AssertionError("; ".join(describe(row) for row in failing))
 
-    def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, marks):
+    def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, marks, control=()):
         claimed = _finite(quantity, "the claimed value", claimed)
         found = _estimate(quantity, measured)
         allowance = _finite(quantity, "allowance", allowance)
@@ -147,8 +135,6 @@ class Verdicts:
             raise ValueError(f"{quantity}: the claimed value is 0, so the row needs the scale of what it is about")
         if kind in ("agreement", "bound") and not 0 <= allowance <= CAP * scale * (1 + 1e-9):
             raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
-        if kind != "control":
-            self._asked[quantity] = sign, claimed, measured, allowance, scale
         reach = float(found.reach(LEVEL))
         above, below = found.value - claimed, claimed - found.value
         off = {"=": max(above, below), "≤": above, "≥": below}[sign] - allowance  # > 0 on the wrong side of the claim
@@ -169,6 +155,11 @@ class Verdicts:
             },
         }
         self._add(kind, quantity, row | marks, passed, refuted, (reach + allowance) / scale)
+        for name, wrong in _pairs(quantity, control):
+            what = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
+            pair = (claimed, wrong) if what == "measured" else (wrong, measured)
+            self._test("control", sign, f"{quantity}: {name}", *pair, allowance, scale, _marks())
+            self.rows[-1] |= {"of": quantity, "name": name, "wrong": what}
 
     def _add(self, kind, quantity, row, passed, refuted, resolution):
         if any(other["quantity"] == quantity and other["control"] == (kind == "control") for other in self.rows):
@@ -278,7 +269,7 @@ def _marks(headline=False, front=False):
 
 def _pairs(quantity, control):
     """A row's controls as a list of pairs (name, wrong)."""
-    pairs = [control] if isinstance(control, tuple) and control else list(control)
+    pairs = [control] if (isinstance(control, tuple) and control) or not np.iterable(control) else list(control)
     if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
         raise ValueError(f"{quantity}: control = {control!r}: must be a pair (name, wrong) or a list of such pairs")
     return pairs

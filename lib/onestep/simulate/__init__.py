@@ -15,26 +15,8 @@ docstring says which arrays the result holds. Bad arguments raise ValueError wit
 what is allowed, and so does too little memory, before anything is drawn.
 """
 
-from . import (
-    averages,
-    control_variates,
-    data,
-    every_step,
-    network,
-    staircase,
-    svd,
-)
+from . import averages, control_variates, data, every_step, network, staircase, svd
 from .every_step import losses
-from .network import (
-    Draw,
-    direction,
-    draw,
-    features,
-    gradient,
-    residual,
-    ridge,
-    sample,
-    stepped,
-)
+from .network import Draw, direction, draw, features, gradient, residual, ridge, sample, stepped
 from .replicates import Result, key, memory, repeat, replicated
 from .staircase import plateaus, spiked

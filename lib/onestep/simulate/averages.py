@@ -45,14 +45,10 @@ def gram(student: Function, products):
     return products
 
 
-def cross(student: Function, target: Function, norms, cosines):
-    """E σ(w_iᵀx) σ⋆(β⋆ᵀx) for rows of norm `norms` at cosine `cosines` to the unit vector β⋆; all of shape (N,)."""
-    return crosses(student, [target], norms, cosines)[0]
-
-
 def crosses(student: Function, targets, norms, cosines):
-    """`cross` for each of several targets, (len(targets), N): Σ_k a_k(r_i) b_k c_i^k with one table of the a_k.
+    """E σ(w_iᵀx) σ⋆(β⋆ᵀx) = Σ_k a_k(r_i) b_k c_i^k for each of several σ⋆, by one table of the a_k; (len(targets), N).
 
+    norms, cosines : (N,), of the rows w_i; cosines with the unit vector β⋆.
     The table ends where |b_k| max|c|^k is negligible for every target.
     """
     far, sizes = np.abs(cosines).max() ** np.arange(_ORDER + 1), [np.sqrt(f.second_moment) for f in targets]

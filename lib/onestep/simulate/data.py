@@ -269,7 +269,7 @@ def _numbers(name, values, ndim):
         masked = np.ma.is_masked(values) and not np.iscomplexobj(values)
         array = values.astype(float).filled(np.nan) if masked else np.asarray(values)
         array = array if np.iscomplexobj(array) else np.asarray(array, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0, complex)
     if np.iscomplexobj(array):
         kind = getattr(values, "dtype", type(values).__name__)

@@ -47,7 +47,7 @@ def draw(p: Problem, rng, *, data=None, test_size=None) -> Draw:
     """
     sizes = [as_problem(p).first_samples, p.n]
     sizes += [] if test_size is None else [whole("test_size", test_size, 1)]
-    gib = 8 * p.d * (p.N + sum(sizes)) / 2**30
+    gib = 8.0 * p.d * (p.N + sum(sizes)) / 2**30
     if gib > 1:  # asking the system takes longer than a small draw
         checks.memory(gib)
     if not isinstance(rng, np.random.Generator):

@@ -65,7 +65,7 @@ class Result(SimpleNamespace):
 def memory(p, *_, test_size=None, growing_rows=False, **__):
     """GiB that one replicate of most measurements needs at its peak, in the gradient step or in the fit after it."""
     n, d, N, m = float(as_problem(p).n), float(p.d), float(p.N), float(p.first_samples)
-    fit = 3.5 * n * N + min(n, N) ** 2 + (test_size * (3 * N + d) if test_size else 4 * N * N)
+    fit = 3.5 * n * N + min(n, N) * min(n, N) + (test_size * (3 * N + d) if test_size else 4 * N * N)
     return 8 * ((n + m) * d + 2 * N * d + max(fit, (2 + bool(growing_rows)) * m * N)) / 2**30
 
 

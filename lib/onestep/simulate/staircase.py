@@ -17,7 +17,7 @@ _MOST_FINITE = 6  # the same where powers of a are not made orthonormal
 
 
 def _memory(p, *_, redraws=1, **rest):
-    return memory(p, **rest) + 300 * redraws * (float(p.n) + p.N) / 2**30
+    return memory(p, **rest) + 300 * whole("redraws", redraws, 1) * (float(p.n) + p.N) / 2**30
 
 
 @replicated(_memory)
@@ -97,7 +97,7 @@ def _spikes(p, top, redraws, growing_rows, rng):
 
     Of the draws, β⋆, a, y and ỹ have R columns; y is less the initial output. Left vectors are in units of (c_1 ‖β‖)^k.
     """
-    redraws, grows, first = whole("redraws", redraws, 1), flag("growing_rows", growing_rows), draw(p, rng)
+    grows, first = flag("growing_rows", growing_rows), draw(p, rng)
     draws = _redrawn(p, first, redraws, rng)
     beta, k = draws.X.T @ draws.y / len(draws.X), np.arange(1, top + 1)
     lengths = np.linalg.norm(beta, axis=0)
@@ -110,7 +110,7 @@ def _spikes(p, top, redraws, growing_rows, rng):
         for each in k:
             power *= move
             left.append(power.mean(axis=1) / np.mean(a**each))
-    return draws, beta, np.reshape(left, (redraws, top, -1))
+    return draws, beta, np.reshape(left, (redraws, top, len(draws.X2)))
 
 
 def _redrawn(p, first, redraws, rng):

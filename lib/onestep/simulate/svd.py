@@ -11,6 +11,8 @@ def operator_norm(A, tolerance=1e-6):
 
     The start vector is fixed, so that equal arguments give equal results.
     """
+    if len(A.shape) != 2 or not np.isfinite(A @ np.ones(A.shape[1])).all():
+        raise ValueError(f"A {A.shape}: must be (n, N), of finite numbers")
     if min(A.shape) < 12:  # ARPACK needs more
         small = A @ np.eye(A.shape[1]) if A.shape[1] <= A.shape[0] else A.T @ np.eye(A.shape[0])
         return float(np.linalg.norm(small, 2))

@@ -9,15 +9,7 @@ quadrature       rules, and the expansion in harmonics on the sphere
 spectra          bulks of W and F, spikes of F (theory alone: notebooks measure them)
 """
 
-from . import (
-    coverage,
-    every_step,
-    fixed_point,
-    quadrature,
-    random_features,
-    spectra,
-    staircase,
-)
+from . import coverage, every_step, fixed_point, quadrature, random_features, spectra, staircase
 from .coverage import uncalibrated
 from .every_step import Best, best_ridge, best_step, learned, losses, untrained
 from .random_features import Losses, Traces, best_linear, traces

@@ -122,7 +122,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     return Losses(train, test, residual, Error(error, error))
 
 
-def _downwards(p, eta, step_noise):
+def _downwards(p, eta, step_noise="correlated"):
     """`Family` of p and `Solved` at steps eta (steps,), from the largest down, each from the one before."""
     family, last = resolved(p, eta.max(), step_noise)
     solved, top = [last] * eta.size, last
@@ -152,14 +152,14 @@ def _over_batches(family, eta, losses, solutions):
     return losses * changes[inverse].T
 
 
-def learned(p, eta, degree, *, step_noise="correlated"):
+def learned(p, eta, degree):
     """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1).
 
     The mean over batches differs by an order 1/n; for c⋆1 = 0 that was a third of coefficient 0 at n = 300.
     """
-    warn(p, np.any(eta))
     eta, degree = checks.steps(eta), checks.whole("degree", degree, 0, LONGEST_SERIES - 1)
-    _, solved = _downwards(p, np.atleast_1d(eta), step_noise)
+    warn(p, np.any(eta))
+    _, solved = _downwards(p, np.atleast_1d(eta))
     out = [[learned_at(each.features, each.state, k) for k in range(degree + 1)] for each in solved]
     return np.reshape(out, (*eta.shape, degree + 1))
 
@@ -178,7 +178,7 @@ class Best:
     at_bound: bool
 
 
-def best_step(p, largest=None, *, step_noise="correlated") -> Best:
+def best_step(p, largest=None) -> Best:
     """The step size in [0, largest] with the smallest predicted test error.
 
     Parameters
@@ -186,7 +186,6 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     p : the `Problem`.
     largest : 3√n by default, and never more than quadrature resolves. Steps of order √n are the largest that the
         theory covers, so that a minimum there is no optimum.
-    step_noise : as in `fixed_point`.
 
     Returns
     -------
@@ -194,23 +193,23 @@ def best_step(p, largest=None, *, step_noise="correlated") -> Best:
     """
     warn(p)
     largest = 3 * sqrt(p.n) if largest is None else checks.number("largest", largest, above=0)
-    largest = min(largest, family(p, step_noise=step_noise).largest)
+    coarsest = family(p)
+    largest = min(largest, coarsest.largest)
     grid = np.concatenate([[0.0], largest * np.geomspace(min(0.1, 0.1 / largest), 1, 24)])
-    low, high = _bracket(grid[::-1], family(p, step_noise=step_noise).evaluate)  # on the coarsest quadrature
-    found, last = resolved(p, high, step_noise)
+    low, high = _bracket(grid[::-1], coarsest.evaluate)
+    found, last = resolved(p, high)
     eta = _least_test_error(low, high, found.evaluate, last)
-    best = fixed_point(p, eta, step_noise=step_noise)
+    best = fixed_point(p, eta)
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-def best_ridge(p, eta, *, step_noise="correlated") -> Best:
+def best_ridge(p, eta) -> Best:
     """The ridge in [1e-6, 1e3] with the smallest predicted test error after one step.
 
     Parameters
     ----------
     p : the `Problem`; its own ridge is not used.
     eta : number >= 0, the step.
-    step_noise : as in `fixed_point`.
 
     Returns
     -------
@@ -218,14 +217,14 @@ def best_ridge(p, eta, *, step_noise="correlated") -> Best:
     """
     eta, (smallest, largest) = checks.number("eta", eta, least=0), _RIDGES
     warn(p, eta > 0)
-    family, last = resolved(as_problem(p).replace(ridge=smallest), eta, step_noise)
+    family, last = resolved(as_problem(p).replace(ridge=smallest), eta)
 
     def evaluate(log_ridge, solution):
         return replace(family, p=p.replace(ridge=float(np.exp(log_ridge)))).evaluate(eta, solution)
 
     bounds = _bracket(np.linspace(np.log(smallest), np.log(largest), 15), evaluate, last)
     ridge = float(np.exp(_least_test_error(*bounds, evaluate, last)))
-    found = fixed_point(p.replace(ridge=ridge), eta, step_noise=step_noise)
+    found = fixed_point(p.replace(ridge=ridge), eta)
     return Best(eta, ridge, float(found.train), float(found.test), not 1.01 * smallest < ridge < 0.99 * largest)
 
 

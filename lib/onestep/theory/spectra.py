@@ -30,15 +30,13 @@ from scipy.special import ndtri
 
 from ..checks import choice, memory, number, steps, whole
 from ..problem import Problem, as_problem
-from .quadrature import gauss_hermite
+from .quadrature import graded
 from .staircase import monomials, require_spikes
 
-SPIKE_NOISE = (
-    "isotropic",
-    "absent",
-)  # the part of the gradient that is not rank one: rows grow by it, or it is left out
+SPIKE_NOISE = ("isotropic", "absent")  # the gradient's part that is not rank one: rows grow by it, or it is left out
 _MOST = 8  # spikes looked for
-_NODES = 48  # Gauss-Hermite nodes of the kernel E σ(g + s z u), entire in s z u: exact to rounding for s <= 1
+_WIDEST = 1e30  # units: rounding of the kernel weighs √N, and from 1e33 on it would look like a spike
+_NODES = 48  # of z and of u in the kernel E σ(g + s z u): spikes to 2e-4 at every s up to 20
 _BY_LENGTH = 4  # functions kept of what lengths add to it
 
 
@@ -214,7 +212,7 @@ def visible(p: Problem, eta, count=_MOST):
 
 
 class _Kernel:
-    """The operator μ0(s z u) between L²(N(0,1)) and itself in Gauss-Hermite nodes, between the resolvents of F0.
+    """The operator μ0(s z u) between L²(N(0,1)) and itself on nodes, between the resolvents of F0.
 
     table : (z, u), μ0 with the roots of the nodes' weights, bordered by what lengths of inputs (below) and of Gaussian
     rows (on the right) add.  linear, along : the functions z and a among its left and right sides.  tilt : cosine of
@@ -225,9 +223,11 @@ class _Kernel:
     def __init__(self, p, eta, step_noise="isotropic"):
         require_spikes(p, 1)
         grows = choice("step_noise", step_noise, SPIKE_NOISE) == "isotropic"
-        z, mass = gauss_hermite(_NODES)
+        if p.N > _WIDEST:
+            raise ValueError(f"N = {p.N:.3g}: must be at most {_WIDEST:g} here")
         theta, rho0 = eta * abs(p.student.linear) * sqrt(p.D), _rho_0(p)
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
+        z, mass = graded(_NODES, 1 / sqrt(1 + strength**2 / p.N / 4))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
         r = np.sqrt(1 + z**2 * _growth(p, eta) * grows)
         half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import number, whole
+from ..checks import floats, number, whole
 
 _TINY = 1e-300
 _PARALLEL = 1e-10  # 1 - |cosine| from which on two lines count as one
@@ -29,7 +29,7 @@ class Teacher:
     weights: np.ndarray
 
     def __post_init__(self):
-        V, b = np.asarray(self.directions, float), np.asarray(self.weights, float)
+        V, b = floats(self.directions), floats(self.weights)
         if V.ndim != 2 or not V.size or b.shape != V.shape[:1]:
             raise ValueError(f"directions {V.shape} and weights {b.shape}: must be (r, d) and (r,)")
         if not np.allclose(np.linalg.norm(V, axis=1), 1.0):
@@ -78,11 +78,13 @@ class Teacher:
 
 def network(W, a):
     """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm, W (r, d) with rows w_k ≠ 0 and a (r,)."""
-    W = np.asarray(W, float)
+    W, a = floats(W), floats(a)
+    if W.ndim != 2 or a.shape != W.shape[:1]:
+        raise ValueError(f"W {W.shape} and a {a.shape}: must be (r, d) and (r,)")
     norms = np.linalg.norm(W, axis=-1)
     if not np.all(norms > 0):
         raise ValueError("W: every row must differ from 0")
-    return Teacher(W / norms[..., None], np.asarray(a, float) * norms)
+    return Teacher(W / norms[:, None], a * norms)
 
 
 def mixed_signs(r):
@@ -111,7 +113,7 @@ def fan_teacher(d, degrees, *, weights=None):
 
     weights : (r,), by default `mixed_signs(r)`.
     """
-    angles = np.radians(np.asarray(degrees, float))
+    angles = np.radians(floats(degrees))
     V = np.pad(np.column_stack([np.cos(angles), np.sin(angles)]), ((0, 0), (0, whole("d", d, 2) - 2)))
     return Teacher(V, mixed_signs(len(V)) if weights is None else weights)
 

@@ -266,12 +266,12 @@ def anneal(system, a, W, ridges, **options):
     return descents
 
 
-def train(system, m, rng, ridges, *, fit_ridge=1e-3, **options):
+def train(system, m, rng, ridges, **options):
     """All three stages from small random weights of m neurons: the `Descent`s of stage 3 at the λ of `ridges`.
 
-    fit_ridge : λ of stage 2, > 0.  options : of `descend`.
+    options : of `descend`.
     """
-    return anneal(system, *fitted(system, m, rng, fit_ridge=fit_ridge), ridges, **options)
+    return anneal(system, *fitted(system, m, rng), ridges, **options)
 
 
 def angles(W, teacher):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, optimize
 
-from ..checks import frozen, number
+from ..checks import floats, frozen, number
 from .relu import Population, kernel, polar, slopes
 
 _LINES = 4000  # random lines on which |C_λ| <= 1 is checked
@@ -40,9 +40,9 @@ def minimum(teacher, ridge):
     Moving each a⋆_k w⋆_k by δ_k changes f by Σ_k δ_kᵀ∇σ(w⋆_kᵀx) and the penalty by λqᵀδ, q_k = sign(a⋆_k) w⋆_k. With
     G_kl = E ∇σ(w⋆_kᵀx)∇σ(w⋆_lᵀx)ᵀ, δᵀGδ + λ qᵀδ is least at δ = -(λ/2) G⁻¹q.
     """
-    ridge, V = np.asarray(ridge, float), teacher.directions
-    if not np.all(ridge >= 0):
-        raise ValueError(f"ridge = {ridge}: must be >= 0")
+    ridge, V = floats(ridge), teacher.directions
+    if not np.all((ridge >= 0) & (ridge < np.inf)):
+        raise ValueError(f"ridge = {ridge}: must be finite and >= 0")
     move = certificate_coefficients(teacher) / 2
     along = np.sum(move * V, axis=1, keepdims=True)
     angle = np.degrees(np.linalg.norm(move - along * V, axis=1).sum() / np.abs(teacher.weights).sum())

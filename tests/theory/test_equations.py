@@ -273,7 +273,7 @@ def test_a_sample_left_out_has_its_residual_over_one_less_its_leverage():
 def test_equal_leverages_make_generalised_cross_validation():
     """Eq. (41) without a step: (1 + κ)² times the mean squared residual, which is L_tr - λ ∂L_tr/∂λ."""
     p, h = Problem(10**8, 3 * 10**7, 5 * 10**7, 0.1, "softplus", (0.0, 1.0, 0.5), 0.3), 1e-4
-    below, here, above = (theory.untrained(p.replace(ridge=0.1 * np.exp(move))) for move in (-h, 0.0, h))
+    below, here, above = (theory.losses(p.replace(ridge=0.1 * np.exp(move)), 0.0) for move in (-h, 0.0, h))
     f = theory.fixed_point.family(p).features(0.0)
     kappa = f.solution(theory.fixed_point.iterate(f)[0]).kappa
     assert np.ptp(kappa) < 1e-3 * kappa.mean()

@@ -178,11 +178,11 @@ def test_strong_quadratic_teachers_of_many_samples_are_warned_about():
 def test_untrained_is_about_the_d_at_hand():
     """What features of degree 2 learn of a quadratic teacher is of order n/d²."""
     p = Problem(300, 60, 200, 0.1, (0.0, 1.0, 1.0), (0.0, 1.0, 1.0))
-    found, limit = theory.untrained(p), theory.untrained_limit(p)
+    found, limit = theory.losses(p, 0.0), theory.untrained_limit(p)
     again = theory.losses(p, 0.0)
     assert (found.train, found.test) == (again.train, again.test)
     assert found.test < 0.9 * limit.test
-    gaps = [theory.untrained(p.scaled(scale * p.n)).test / limit.test - 1 for scale in (10, 100)]
+    gaps = [theory.losses(p.scaled(scale * p.n), 0.0).test / limit.test - 1 for scale in (10, 100)]
     assert gaps[1] == pytest.approx(gaps[0] / 10, rel=0.15)
 
 

@@ -95,11 +95,6 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 
 
-def untrained(p) -> Losses:
-    """`losses` without a step, at the n and d at hand; as d → ∞ `untrained_limit`, which needs no c_1 != 0."""
-    return losses(p, 0.0)
-
-
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
 

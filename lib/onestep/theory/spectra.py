@@ -199,9 +199,9 @@ def _margin(p):
 def visible(p: Problem, eta, count=_MOST):
     """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
 
-    At most min(n, N), and mostly fewer than the `thresholds` say for n → ∞: at n in the thousands every spike emerges
-    later than its own. The bulk's law keeps mean squares over units and samples, exact for |c_2/c_1| η much below √n;
-    bulks of ReLUs and of quadratic activations are wider beyond.
+    At most min(n, N), and mostly fewer than the thresholds (k - 1)/2k say for n → ∞: at n in the thousands every spike
+    emerges later than its own. The bulk's law keeps mean squares over units and samples, exact for |c_2/c_1| η much
+    below √n; bulks of ReLUs and of quadratic activations are wider beyond.
 
     count : spikes looked for, from 1 to 8.
     """

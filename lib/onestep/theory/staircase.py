@@ -24,11 +24,6 @@ ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1
 _REACH = 1 / 4  # … and good to 1 % up to this s
 
 
-def thresholds(order):
-    """Step-size exponents α = (k - 1)/2k, k = 1..order, at which spike k leaves the bulk; a list of floats."""
-    return [(k - 1) / (2 * k) for k in range(1, whole("order", order, 1) + 1)]
-
-
 def growth_ratio(p: Problem):
     """q = φ E r² Var σ'/(c_1² D), what the gradient's part that is not rank one adds to a learned feature.
 

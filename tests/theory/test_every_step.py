@@ -399,6 +399,19 @@ def test_failures_are_reported(monkeypatch):
         theory.losses(P1, 0.0)
 
 
+def test_rounding_is_looked_for_at_every_step(monkeypatch):
+    """It spoils steps around n^.4 at n = 1e22, though neither smaller ones nor √n, which decides on the quadrature."""
+    monkeypatch.setattr(theory.every_step, "_ROUNDED", 0.0)
+    steps = P1.n ** np.array([0.2, 0.4, 0.5])
+    found = theory.losses(P1, steps)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found.test, theory.losses(P1, steps).test)
+    monkeypatch.setattr(theory.every_step, "_ROUNDED", 0.0)
+    monkeypatch.setattr(theory.every_step, "_ROUNDING", 0.0)
+    with pytest.raises(ArithmeticError, match="rounding spoils the fixed point at eta"):
+        theory.losses(P1, steps)
+
+
 def test_no_step_at_a_small_ridge_converges():  # where a cold start diverges on some processors
     p = Problem(951, 925, 2673, 0.0032378627817870277, "erf", "softplus", 0.23778365911992883, initial_output="full")
     untrained, small = theory.fixed_point.family(p).evaluate(0.0), theory.losses(p, 0.01)

@@ -23,6 +23,7 @@ from .fixed_point.solver import QUADRATURE, WIDEST, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
+_ROUNDED, _ROUNDING = 1e16, 0.01  # units from which on rounding is looked for at every step, and how much is too much
 
 
 @dataclass(frozen=True)
@@ -119,11 +120,19 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
 
 def _downwards(p, eta, step_noise="correlated"):
     """`Family` of p and `Solved` at steps eta (steps,), from the largest down, each from the one before."""
-    family, last = resolved(p, eta.max(), step_noise)
+    found, last = resolved(p, eta.max(), step_noise)
     solved, top = [last] * eta.size, last
     for j in np.argsort(-eta, kind="stable"):
-        solved[j] = last = top if eta[j] == eta.max() else family.evaluate(eta[j], last.solution)
-    return family, solved
+        solved[j] = last = top if eta[j] == eta.max() else found.evaluate(eta[j], last.solution)
+    if p.N > _ROUNDED:
+        other = family(p, step_noise=step_noise, order=found.order + 7, lengths=found.lengths)
+        for step, each in zip(eta, solved, strict=True):
+            if not np.max(np.abs(other.evaluate(step).losses / each.losses - 1)) < _ROUNDING:
+                raise ArithmeticError(
+                    f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at eta = {step:g}; "
+                    'for steps far below √n method="spiked" has no such limit'
+                )
+    return found, solved
 
 
 def _over_batches(family, eta, losses, solutions):

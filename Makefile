@@ -11,6 +11,8 @@ SEEDS = 101 102 103 104 105 106 107 108 109 110 201 202 203 204 205 206 207 208 
 # Without compiled modules each of some hundred kernels and processes would compile numpy, scipy and matplotlib again: 2 s.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE = 1
+# matplotlib's list of fonts, too: one that was written while another environment was removed lacks some.
+export MPLCONFIGDIR = $(CURDIR)/build/matplotlib
 export PIP_REQUIRE_VIRTUALENV =
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1

@@ -11,12 +11,12 @@ def operator_norm(A, tolerance=1e-6):
 
     The start vector is fixed, so that equal arguments give equal results.
     """
-    if len(A.shape) != 2 or not np.isfinite(A @ np.ones(A.shape[1])).all():
+    something = A @ np.random.default_rng(0).standard_normal(A.shape[1]) if len(A.shape) == 2 else np.nan
+    if not np.isfinite(something).all():
         raise ValueError(f"A {A.shape}: must be (n, N), of finite numbers")
     if min(A.shape) < 12:  # ARPACK needs more
         small = A @ np.eye(A.shape[1]) if A.shape[1] <= A.shape[0] else A.T @ np.eye(A.shape[0])
         return float(np.linalg.norm(small, 2))
-    something = A @ np.random.default_rng(0).standard_normal(A.shape[1])
     if not something.any():
         return 0.0  # ARPACK does not take 0
     start = np.random.default_rng(0).standard_normal(min(A.shape))  # ARPACK needs few vectors where a spike leads

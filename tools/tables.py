@@ -15,7 +15,7 @@ import tomllib
 import numpy as np
 
 import records
-from onestep.report import HEAD, cells, describe, folded, label, markdown_table, plain_table, resolution
+from onestep.report import HEAD, cells, describe, folded, markdown_table, plain_table
 from run_notebook import ROOT, UserError, done, load, write
 
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
@@ -85,12 +85,13 @@ def results_table(books, up=""):
         source = f" ({about[0]['source'].split(';')[0]})".replace(" (this project)", "")  # which its label B says
         links = (f"[{book['notebook'][:2]}]({up}notebooks/{book['notebook']}.ipynb)" for book in about)
         claim = f"{about[0]['claim']}{source} {' '.join(links)}"
-        rows = [row for book in about for row in book["rows"]]
-        for row in (row for row in rows if row.get("front")):
-            quantity = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", label(row))
-            control = next(each["name"] for each in rows if each.get("of") == row["quantity"])
-            body.append([claim, quantity, row["claimed"], row["measured"], resolution(row), control])
-    head = ["claim, source, notebooks", "quantity", "predicted", "measured ± s.e.", "resolution", "rejected control"]
+        for book in about:
+            front = [row["quantity"] for row in book["rows"] if row.get("front")]
+            for quantity, predicted, measured, _, sharp, _, control in folded(book["rows"])[1]:
+                if quantity in front:
+                    name = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", quantity)
+                    body.append([claim, name, predicted, measured, sharp, control.replace(", rejected", "")])
+    head = ["claim, source, notebooks", "quantity", "predicted", "measured ± s.e.", "resolution", "rejected controls"]
     return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table(head, body))  # bars are no words
 
 
@@ -125,19 +126,16 @@ def glance(books, large):
     rows = [row for book in books for row in book["rows"]]
     controls = sum(row["control"] for row in rows)
     statement, significant = standing(books)
-    worst = max((abs(float(off.partition(" ")[0])) for _, _, off, _ in significant), default=0)
     seeds, large = records.read("seeds").values(), large.values()
     return f"""\
-- {statement}.
-- {len(significant)} of them differ by more than {FAR} standard errors, by {worst:.2g} % at most: \
-[reasons](figures/README.md).
 - {len(status)} [claims](docs/claims.md): {counted}.
+- {statement}. {len(significant)} differ by more than {FAR} standard errors: [reasons](figures/README.md).
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
-{sum(not row["passed"] for row in rows)} fail.
-- Under [other seeds](figures/seeds.md) {sum(len(found["failed"]) for found in seeds)} of \
-{sum(found["roots"] for found in seeds)} runs have a row that fails, at [larger sizes](figures/large.md) \
-{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} tests and controls fail, \
-each notebook as it stood on the day. Rows that had failed were [mended](docs/seeds.md)."""
+{sum(not row["passed"] for row in rows)} fail. Under [other seeds](figures/seeds.md) \
+{sum(len(found["failed"]) for found in seeds)} of {sum(found["roots"] for found in seeds)} runs have a row that fails, \
+at [larger sizes](figures/large.md) {sum(len(found["failing"]) for found in large)} of \
+{sum(found["rows"] for found in large)} tests and controls fail, each notebook as it stood on the day. \
+Rows that had failed were [mended](docs/seeds.md)."""
 
 
 def all_verdicts(books, large):

@@ -253,8 +253,8 @@ def _outcome(row):
 
 def resolution(row):
     """The resolution of a row of the ledger as tables show it, "" for a control and for what has no noise."""
-    share = row["resolution"]
-    return "" if row["control"] or not share else f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"
+    share = 0 if row["kind"] in ("control", "identity") else 100 * row["resolution"]
+    return "" if not share else f"{share:.2g} %" if share < 10 else f"{share:.0f} %"
 
 
 def label(row):

@@ -200,6 +200,7 @@ def test_whole_numbers_are_as_good_as_others(method):
         (lambda: descend(ridge=-1.0), "ridge"),
         (lambda: descend(method="newton"), "method"),
         (lambda: descend(limit=0), "limit"),
+        (lambda: simulate.anneal(None, np.ones(1), np.eye(1), 0.1), "ridges = 0.1"),
         (lambda: descend(method="gradient", step=0), "step"),
         (lambda: descend(step=-1), "step"),
         (lambda: descend(a=np.full(3, np.nan)), "a, W: must be finite"),

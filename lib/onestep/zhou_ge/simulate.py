@@ -260,6 +260,8 @@ def anneal(system, a, W, ridges, **options):
     options : of `descend`.
     """
     descents = []
+    if np.ndim(ridges) not in (1, 2) or len(ridges) == 0:
+        raise ValueError(f"ridges = {ridges!r:.40}: must be a list of λ >= 0, or of pairs for a and W")
     for ridge in ridges:
         descents.append(descend(system, a, W, ridge, **options))
         a, W = descents[-1].a, descents[-1].W

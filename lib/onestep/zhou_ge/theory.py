@@ -109,8 +109,10 @@ def local_minimum(teacher, signs, W, ridge):
 
     signs : (m,), of the second layer, a_i = signs_i ‖w_i‖, which never change.
     """
+    signs, W, decay = floats(signs), floats(W), 2 * number("ridge", ridge, least=0)
     population, shape = Population(teacher), W.shape
-    decay = 2 * number("ridge", ridge, least=0)
+    if W.ndim != 2 or shape[1] != population.d or signs.shape != shape[:1] or np.any(np.abs(signs) != 1):
+        raise ValueError(f"signs = {signs}, W {shape}: must be (m,) of 1 and -1, and (m, {population.d})")
 
     def value_and_gradient(x):
         W = x.reshape(shape)

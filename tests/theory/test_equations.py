@@ -128,19 +128,19 @@ def explicit_space(f, output, dims):
     return B, b, vectors
 
 
-def linear_problem(f, B, image, root, share, generic):
+def linear_problem(f, B, image, e_1, root, share, generic):
     """Eq. (31) without the units of degree 0: functions of the node, then these times directions; B as above.
 
-    The length's coupling to image, Mβ̂, has T_1 for the resolvent in its square.
+    The length's coupling to image, Mβ̂, has T_1 for the resolvent in its square; that to e_1 has its own.
     """
     Z, one, bend, z, units = f.z.size, np.eye(f.z.size), f.m[1] * root, f.z / f.chi, f.units
     scale, rest = f.p.N / (f.p.d - 1), np.eye(len(B) - f.z.size) + B[f.z.size :, f.z.size :]
-    Y = scale * ((f.m[2] * root).T * (share * units.length_slope)) @ bend
-    assert np.abs(Y).max() > 0.01
+    Y, Y_1 = (scale * ((f.m[2] * root).T * (share * slope)) @ bend for slope in units.length_slope)
+    assert np.abs(Y).max() > 0.01 and (np.abs(Y_1).max() > 1e-3) == bool(f.batch.shift)
     exact = np.kron(image[None, 1:], one) @ np.linalg.inv(rest) @ np.kron(image[1:, None], one)
     own = one + z[:, None] * (B[:Z, :Z] - scale * (bend.T * (share * units.plane[0, 0])) @ bend) * z  # less the nodes'
     own += Y @ (exact - (image[1:] @ image[1:]) * generic) @ Y.T
-    side = z[:, None] * B[:Z, Z:] + np.kron(image[None, 1:], Y)
+    side = z[:, None] * B[:Z, Z:] + np.kron(image[None, 1:], Y) + np.kron(e_1[None, 1:], Y_1)
     return np.block([[own, side], [side.T, rest]])
 
 
@@ -166,7 +166,7 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     root, share, units = np.sqrt(g), f.units.chance * now.q, f.units
     strength = np.sqrt(p.N * share)
     one, bend, z = np.eye(Z), f.m[1] * root, f.z / f.chi
-    first = linear_problem(f, B, image, root, share, given.generic)
+    first = linear_problem(f, B, image, vectors[-1], root, share, given.generic)
 
     shares = {2: share * units.plane[1, 1] ** 2, 3: share}
     second, third = (one + p.N / f.dimensions[k] * ((f.m[k] * root).T * shares[k]) @ (f.m[k] * root) for k in (2, 3))
@@ -177,15 +177,13 @@ def test_loss_is_the_solution_of_the_whole_linear_problem(output, monkeypatch):
     columns[Z:-Z] = np.kron(
         vectors[0][1:, None], quadratic * z[:, None] * np.sqrt(2) / d / f.batch.away * units.plane[0, 1]
     )
-    if output == "full":
-        start = bend.T * (strength * units.overlap)
-        columns[Z:-Z] += np.kron(vectors[1][1:, None], start)
     label = np.zeros((dims + 1) * Z)
     label[:Z], label[Z : 2 * Z], label[-Z:] = root * f.label[0], root * f.label[1], root * f.label[2]
     whole = np.block([[first, np.zeros((dims * Z, Z))], [np.zeros((Z, dims * Z)), second]])
     metric = np.eye(share.size)
     if output == "full":
-        metric -= start.T @ given.generic @ start  # in q already
+        lacking = bend.T * (strength * units.overlap)
+        metric -= lacking.T @ given.generic @ lacking
     plain = one + p.N / f.dimensions[2] * ((f.m[2] * root).T * share) @ (f.m[2] * root)
     shared = units.mix.T @ f.batch.products @ units.mix * (d - 1) / (d + 1) / d
     metric += shared * (quadratic.T @ np.linalg.solve(plain, quadratic))

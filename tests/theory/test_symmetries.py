@@ -125,6 +125,12 @@ def continuity(p, rng):
     return relative(theory.losses(p, 1e-6), theory.losses(p, 0.0)), 1e-3
 
 
+def initial_output_without_a_step(p, rng):
+    """Without a step the initial output changes nothing, to the order of the numbers of inputs and of units."""
+    full, none = (theory.losses(p.replace(initial_output=output), 0.0) for output in ("full", "negligible"))
+    return relative(full, none), 0.5 / min(p.d, p.N)
+
+
 def scale_of_the_activation(p, rng):
     """σ → tσ is λ → t²λ with the step η/t."""
     p, t = p.replace(initial_output="negligible"), 10 ** rng.uniform(-3, 3)
@@ -160,6 +166,7 @@ PROPERTIES = (
     direction_of_the_first_batch,
     invariant_formula,
     continuity,
+    initial_output_without_a_step,
     scale_of_the_activation,
     scale_of_the_labels,
     bounds,

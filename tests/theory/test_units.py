@@ -179,19 +179,43 @@ def test_a_fourth_coefficient_lets_lengths_follow_the_square_of_the_spike(layer)
     assert bend > 0.5
 
 
-@pytest.mark.parametrize("step", [0.0, 3.0])
-def test_the_full_output_puts_the_first_layer_against_its_own_readout(step):
-    """With equal readout weights 1/√N the mean of w_iᵀβ̂ is that of the spike less what β holds of -c_1 W0ᵀa."""
-    p, found = Problem(900, 300, 400, noise=0.3, initial_output="full"), []
-    for seed in range(6):
-        draw = simulate.draw(p.replace(readout=[1.0]), np.random.default_rng(seed))
-        W, beta = draw.W0 + step * simulate.gradient(p, draw), simulate.direction(p, draw)
-        found.append(np.mean(W @ beta) / np.linalg.norm(beta))
-    _, units = law_of_units(p.replace(readout=[1.0]), step)
-    predicted, error = units.chance @ units.spike, np.std(found, ddof=1) / np.sqrt(6)
-    assert abs(np.mean(found) - predicted) < 5 * error + 0.05 * abs(predicted)
-    assert abs(predicted) > 6 * error
-    assert (predicted < 0) == (step == 0)
+@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
+def test_the_full_output_leaves_a_spike_and_rows_without_their_part_along_the_readout(layer):
+    """Means of s and r² for the direction β + W0ᵀa/(ηc_1), with equal readout weights: all units have one law."""
+    p, eta, found = Problem(900, 300, 150, noise=0.3, first_layer=layer, initial_output="full", readout=[1.0]), 3.0, []
+    shift = 1 / (eta * p.student.linear)
+    for seed in range(30):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        W, b = draw.W0 + eta * simulate.gradient(p, draw), simulate.direction(p, draw) + shift * draw.W0.T @ draw.a
+        s = W @ b / np.linalg.norm(b)
+        found.append([s.mean(), np.mean(np.sum(W**2, axis=1) - s**2)])
+    batch = law_of_units(p, eta)[0].shifted(shift)
+    units = theory.fixed_point.units.units(p, eta, batch, "correlated", 20, 0.5)
+    error = np.std(found, axis=0, ddof=1) / np.sqrt(30)
+    predicted = np.array([units.chance @ units.spike, units.chance @ units.length**2])
+    assert np.all(np.abs(np.mean(found, axis=0) - predicted) < 4 * error + [1e-3, 5e-4])
+    assert error[1] < 1 / p.N / 4  # what a row loses, 1/N, is seen
+
+
+@pytest.mark.parametrize("activation", ["shifted_relu", "tanh"])
+def test_with_the_full_output_lengths_on_the_sphere_follow_the_readout_s_direction(activation):
+    """The slope of ‖ω‖² in e_1ᵀw across β̂: -2a as the whole row has length one, -12a c_3/c_1 by the stretch along β."""
+    p, eta, slopes = Problem(4000, 400, 200, activation=activation, initial_output="full", readout=[1.0]), 2.0, []
+    shift = 1 / (eta * p.student.linear)
+    for seed in range(20):
+        draw = simulate.draw(p, np.random.default_rng(seed))
+        W, e_1 = draw.W0 + eta * simulate.gradient(p, draw), draw.W0.T @ draw.a
+        b = simulate.direction(p, draw) + shift * e_1
+        hat = b / np.linalg.norm(b)
+        part = draw.W0 @ (e_1 - (e_1 @ hat) * hat)
+        slopes.append(np.cov(part, np.sum(W**2, axis=1) - (W @ hat) ** 2)[0, 1] / np.var(part, ddof=1))
+    law = theory.fixed_point.units.rows(
+        p, eta, law_of_units(p, eta)[0].shifted(shift), np.array([p.N**-0.5]), "correlated"
+    )
+    kept = np.sqrt(law.mix[0] * law.square)
+    predicted, error = law.length_slope[1] * np.sqrt(2) * law.square**1.5 / kept, np.std(slopes, ddof=1) / np.sqrt(20)
+    assert abs(np.mean(slopes) - predicted[0]) < 4 * error + 0.03 * abs(predicted[0])
+    assert error < abs(predicted[0]) / 20
 
 
 @pytest.mark.parametrize(("activation", "sign"), [("shifted_relu", -1), ((0.0, 1.0, 0.4), -1), ("tanh", 1)])

@@ -218,24 +218,25 @@ def blocks(f: Features, now: Solution, at: Pencil, forms: Directions, T_2, T_zet
     random = one + f.p.N / f.dimensions[1] * (m[1].T * (share * units.plane[0, 0])) @ m[1]
     Xi = random - forms.inverse  # eq. (32): of β̂ᵀω, which the nodes of s have already, in other directions
     zE = z * saturation(f, at, share, Xi)
-    # eq. (30): how the length follows Mβ̂
-    Y = f.p.N / f.dimensions[1] * (m[2].T * (share * units.length_slope)) @ m[1]
+    # eq. (30): how the length follows ω along Mβ̂, and along e_1
+    Y, Y_1 = f.p.N / f.dimensions[1] * (m[2].T * (share * units.length_slope)[:, None]) @ m[1]
     YXz, across = Y @ forms.X * z.T, f.batch.plane[2, 0, 0] - f.batch.plane[1, 0, 0] ** 2
-    coupling = [zE @ V + Y @ W for V, W in zip(forms.V, forms.W, strict=True)]
-    # eq. (35): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx; eq. (34): along e_1 those of W0ᵀa
+    A = one - zE @ Xi * z.T - YXz - YXz.T - across * Y @ forms.generic @ Y.T
+    coupling = [zE @ V + Y @ W for V, W in zip(forms.V, forms.W, strict=True)]  # of degree 0 to e_a
+    # eq. (35): units' mean parts along (ζᵀx)² - 1, and along e_0 those of z ζᵀx
     m_2 = m[2].T * strength
-    Q = m_2 * ((units.plane[1, 1] - 1) / d)
-    P = [m_2 * z * (sqrt(2) / d / f.batch.away * units.plane[0, 1])]
-    if len(forms.R) == 2:
-        P.append(m[1].T * (strength * units.overlap))
-    R = [[forms.R[a][b] - forms.generic * (a == b == 1) for b in range(len(P))] for a in range(len(P))]  # T_1 is in q
-    B = m[0].T * strength - np.hstack(coupling) @ np.vstack(P)
-    C = np.eye(share.size) + Q.T @ T_zeta @ Q + np.vstack(P).T @ np.block(R) @ np.vstack(P)
+    Q, P = m_2 * ((units.plane[1, 1] - 1) / d), m_2 * z * (sqrt(2) / d / f.batch.away * units.plane[0, 1])
+    C = np.eye(share.size) + Q.T @ T_zeta @ Q + P.T @ forms.R[0][0] @ P
+    if f.batch.shift:
+        turn = coupling[1] @ Y_1.T
+        A = A - turn - turn.T - Y_1 @ forms.R[1][1] @ Y_1.T
+        coupling[0] = coupling[0] + Y_1 @ forms.R[1][0]
+        lacking = m[1].T * (strength * units.overlap)  # by rows with Σ a_i w_i = 0, eq. (34)
+        C = C - lacking.T @ forms.generic @ lacking
+    B = m[0].T * strength - coupling[0] @ P
     # eq. (38): what units share as their rows follow M and C
     C = C + (m_2.T @ T_2 @ m_2) * (units.mix.T @ f.batch.products @ units.mix) * ((d - 1) / (d + 1) / d)
     outside = m_2 * z * (sqrt(2) / d * f.batch.outside * units.mix[1])
     C = C + outside.T @ forms.generic @ outside
-    b_1 = -Q.T @ T_zeta @ label[2] - np.vstack(P).T @ np.vstack([row[0] for row in R]) @ linear
-    A = one - zE @ Xi * z.T - YXz - YXz.T - across * Y @ forms.generic @ Y.T
-    b_0 = label[0] - coupling[0] @ linear
+    b_0, b_1 = label[0] - coupling[0] @ linear, -Q.T @ T_zeta @ label[2] - P.T @ forms.R[0][0] @ linear
     return Blocks(A, B, m_2 * units.mix[1] / sqrt(2), C, b_0, b_1)

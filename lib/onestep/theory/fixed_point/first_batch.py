@@ -26,6 +26,7 @@ class FirstBatch:
     along, pair : (A, Y), (A, A, Y) of E x_a f(y), E x_a x_b f(y).
     mean : (A,) part of β along the e_a.  rest : square length of what is orthogonal to them.
     level, level_std : mean and standard deviation over batches of tr M/d, the mean residual.
+    shift : what was added to β along e_1.
     """
 
     phi: float
@@ -37,6 +38,7 @@ class FirstBatch:
     rest: float
     level: float
     level_std: float
+    shift: float = 0.0
 
     @cached_property
     def moments(self):
@@ -57,6 +59,11 @@ class FirstBatch:
     def cosine(self):
         """(A,) cosines of β with the directions, eq. (5)."""
         return self.mean / sqrt(self.D)
+
+    @cached_property
+    def share(self):
+        """How much of β̂ the batch's own β makes, the rest being the shift along e_1."""
+        return 1 - self.shift * self.mean[-1] / self.D
 
     @cached_property
     def away(self):
@@ -80,6 +87,10 @@ class FirstBatch:
         hat = np.append(self.cosine, sqrt(self.rest / self.D))
         axes = np.array([hat, (np.eye(A + 1)[0] - self.cosine[0] * hat) / self.away])
         return axes @ np.array([np.eye(A + 1), M, square, C]) @ axes.T
+
+    def shifted(self, by):
+        """The batch with β + by·e_1 in the place of β: its own y, M and C, another direction."""
+        return replace(self, mean=self.mean + by * np.eye(self.mean.size)[1], shift=by)
 
     @property
     def image(self):

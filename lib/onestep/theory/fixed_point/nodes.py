@@ -18,6 +18,7 @@ from .units import Units, units
 
 # Of σ's root mean square: directions of m_k kept, the others being noise. N weighs the square of those of degree 0.
 _SMALLEST = np.array([1e-6, 1e-4, 1e-4, 1e-4])
+_STILL = 1e-9  # a step that changes nothing: none at all leaves no direction
 ISOTROPIC = [0, 2, 3]  # degrees in which the first batch has no special direction
 
 
@@ -109,7 +110,13 @@ class Solution:
 
 
 def features(p: Problem, eta, batch, step_noise, order, lengths):
-    """`Features` after a step eta on a `FirstBatch`.   order, lengths : numbers of nodes of z and of χ."""
+    """`Features` after a step eta on a `FirstBatch`.   order, lengths : numbers of nodes of z and of χ.
+
+    With the full initial output the step from W0 along β is one along β + W0ᵀa/(ηc_1) from rows with Σ a_i w_i = 0.
+    """
+    if p.initial_output == "full":
+        eta = max(eta, _STILL)
+        batch = batch.shifted(1 / (p.student.linear * eta))
     strip = 1 / sqrt(1 + (eta * p.student.linear) ** 2 * batch.D / p.N / 4)
     hidden = units(p, eta, batch, step_noise, order, strip)
     z, pz = quadrature.graded(order, strip)

@@ -6,10 +6,13 @@ in w_i and the rest make
     ω_i = (1 - o_i + t_i M) w_i + √(v_i/d) C^{1/2} g_i,   t_i = 2 c_2 η a_i,   v_i = η² a_i² φ (E σ'² - c_1² - 4c_2²),
 
 of covariance Σ_u/d, Σ_u = (1 - o + tM)² + vC; ω is here the row without its spike u_i β̂. With the full initial output
-a unit's own part of the residual shortens it by o_i = η a_i² (E gσσ' - c_1²). At finite d two numbers differ from unit
-to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂, s = u_i + β̂ᵀω_i, and the length r of the rest.
-They are correlated: linearly when c_3 ≠ 0, as the step stretches w_i by 6c_3 η a_i β·w_i; through (β̂ᵀw_i)² on the
-sphere and when c_4 ≠ 0. Rows of W0 of length l get the spike (c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
+a unit's own part of the residual shortens it by o_i = η a_i² (E gσσ' - c_1²), and the part of w_i that all units share
+along W0ᵀa has gone into β (`FirstBatch.shifted`).
+
+At finite d two numbers differ from unit to unit with the same a_i, each by a relative 1/√d: the coefficient on β̂,
+s = u_i + β̂ᵀω_i, and the length r of the rest. They are correlated: linearly when c_3 ≠ 0, as the step stretches w_i by
+6c_3 η a_i β·w_i; through (β̂ᵀw_i)² on the sphere and when c_4 ≠ 0. Rows of W0 of length l get the spike
+(c_1 + 3c_3(l² - 1)) η a_i ‖β‖.
 """
 
 from __future__ import annotations
@@ -35,8 +38,9 @@ class Units:
     """Hidden units on U nodes.
 
     chance : (U,) weights, of sum 1.  spike : (U,) u + β̂ᵀω, the coefficient on β̂ᵀx.  length : (U,) of the rest of ω.
-    overlap : (U,) √N a/(√N r), how much of W0ᵀa a unit holds.  mix : (4, U) of Σ_u/r² = mix·(I, M, M², C).
-    plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  length_slope : (U,) ϱt/(√2 r³), how r follows ω along Mβ̂.
+    overlap : (U,) a/r, to which rows are orthogonal with the full initial output.  mix : (4, U) of Σ_u/r² =
+    mix·(I, M, M², C).  plane : (2, 2, U) of Σ_u/r² in the plane of β̂ and ζ.  length_slope : (2, U) how r follows ω
+    along Mβ̂, ϱt/(√2 r³), and along e_1, eq. (30).
     readouts : A, readout weights, which vary fastest along U.
     """
 
@@ -52,12 +56,12 @@ class Units:
 
 @dataclass(frozen=True)
 class Rows:
-    """The law of (s, r) for each of A readout weights a; all (A,), but mix.
+    """The law of (s, r) for each of A readout weights a; all (A,), but mix and length_slope.
 
     spike : u.  square : E ‖ω - uβ̂‖².  along : β̂ᵀΣ_uβ̂.  mix : (4, A) of Σ_u/square.
     covariance : √d times that of ‖ω‖² with e = √d β̂ᵀω/√along, eq. (16).  variance : d/2 times that of ‖ω‖² given e.
     square_slope : d times the slope of r² in -e².  spike_slope : of the relative spike in the relative ‖ω‖².
-    length_slope : as in `Units`.
+    length_slope : (2, A), as in `Units`.
     """
 
     spike: np.ndarray
@@ -76,11 +80,16 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     means, full, anisotropic = _normal_means(p.student), p.initial_output == "full", step_noise in ANISOTROPIC
     c1, c2, c3, c4 = means.c
     move, moved = eta * a, eta * a * (step_noise != "absent")
-    spike = eta * c1 * sqrt(batch.D) * a + (batch.cosine[1] * a if full else 0.0)
+    spike = eta * c1 * sqrt(batch.D) * a
     t, v = 2 * c2 * moved, moved**2 * batch.phi * max(0.0, p.student.slope_second_moment - c1**2 - 4 * c2**2)
     kept = 1 - full * means.own * moved * a
     powers = np.array([kept**2, 2 * kept * t, t**2, v])
     square, along = batch.traces @ powers, batch.plane[:, 0, 0] @ powers  # eq. (12)
+    follows = 0 * a  # eq. (34): the slope of ‖ω‖² in e_1ᵀw
+    if batch.shift:
+        stretch = 6 * c3 / c1 * (step_noise == "correlated")
+        follows = -2 * a * ((p.first_layer == "sphere") * (square - v * batch.moments[2]) + stretch)
+        square = square * _remainder(a**2 / square)  # without what e_1 holds of a row
     start, slope, shared, variance = lengths(p, batch, move * anisotropic, float(step_noise == "correlated"))
     if step_noise == "isotropic":
         powers, along, variance = np.eye(4)[:, :1] * square, square, square**2 - 1
@@ -94,12 +103,15 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
             more = more + (6 * c3 * move) ** 2 * np.sum((batch.along @ batch.y) ** 2)
         square = square * np.exp(more / square / p.d)
     start = start * (p.first_layer == "gaussian")
+    if batch.shift:
+        slope, variance = slope + follows * batch.cosine[1], variance + follows**2 * (1 - batch.cosine[1] ** 2) / 2
     correlation = (kept + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # of β̂ᵀω with β̂ᵀw
     covariance = slope * correlation + shared / np.sqrt(along)
     variance = start**2 + np.maximum(variance + (slope**2 - covariance**2) / 2, 0.0)
     square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
-    spike_slope = anisotropic * 3 * c3 / c1 * start * square / np.maximum(variance, _NONE)
-    square_slope, length_slope = square_slope * correlation**2, slope * t / sqrt(2) / square**1.5
+    spike_slope = anisotropic * 3 * c3 / c1 * batch.share * start * square / np.maximum(variance, _NONE)
+    square_slope *= correlation**2
+    length_slope = np.array([slope * t, follows * kept]) / sqrt(2) / square**1.5
     mix = powers / square
     return Rows(spike, square, along, mix, covariance, variance, square_slope, spike_slope, length_slope)
 

@@ -197,25 +197,27 @@ def test_the_full_output_leaves_a_spike_and_rows_without_their_part_along_the_re
     assert error[1] < 1 / p.N / 4  # what a row loses, 1/N, is seen
 
 
-@pytest.mark.parametrize("activation", ["shifted_relu", "tanh"])
-def test_with_the_full_output_lengths_on_the_sphere_follow_the_readout_s_direction(activation):
-    """The slope of ‖ω‖² in e_1ᵀw across β̂: -2a as the whole row has length one, -12a c_3/c_1 by the stretch along β."""
-    p, eta, slopes = Problem(4000, 400, 200, activation=activation, initial_output="full", readout=[1.0]), 2.0, []
+@pytest.mark.parametrize(
+    ("layer", "activation"), [("sphere", "shifted_relu"), ("sphere", "tanh"), ("gaussian", (0.0, 1.0, 0.0, 0.15))]
+)
+def test_with_the_full_output_lengths_follow_the_direction_of_the_readout(layer, activation):
+    """d times the covariance of ‖ω‖² with ω along the part of e_1 across β̂, which makes Y_1 of eq. (30)."""
+    p = Problem(1500, 100, 200, 0.1, activation, (0.0, 1.0), 0.0, layer, "full", readout=[1.0, -1.0])
+    eta, found = 2.0, []
     shift = 1 / (eta * p.student.linear)
-    for seed in range(20):
+    for seed in range(100):
         draw = simulate.draw(p, np.random.default_rng(seed))
         W, e_1 = draw.W0 + eta * simulate.gradient(p, draw), draw.W0.T @ draw.a
         b = simulate.direction(p, draw) + shift * e_1
         hat = b / np.linalg.norm(b)
-        part = draw.W0 @ (e_1 - (e_1 @ hat) * hat)
-        slopes.append(np.cov(part, np.sum(W**2, axis=1) - (W @ hat) ** 2)[0, 1] / np.var(part, ddof=1))
-    law = theory.fixed_point.units.rows(
-        p, eta, law_of_units(p, eta)[0].shifted(shift), np.array([p.N**-0.5]), "correlated"
-    )
-    kept = np.sqrt(law.mix[0] * law.square)
-    predicted, error = law.length_slope[1] * np.sqrt(2) * law.square**1.5 / kept, np.std(slopes, ddof=1) / np.sqrt(20)
-    assert abs(np.mean(slopes) - predicted[0]) < 4 * error + 0.03 * abs(predicted[0])
-    assert error < abs(predicted[0]) / 20
+        across = e_1 - (e_1 @ hat) * hat
+        length = np.sum(W**2, axis=1) - (W @ hat) ** 2
+        found.append(p.d * np.mean(np.sign(draw.a) * (W @ across) * (length - length.mean())) / (across @ across))
+    batch = law_of_units(p, eta)[0].shifted(shift)
+    law = theory.fixed_point.units.rows(p, eta, batch, np.array([p.N**-0.5]), "correlated")
+    predicted, error = law.length_slope[1, 0] * np.sqrt(2) * law.square[0] ** 1.5, np.std(found, ddof=1) / 10
+    assert abs(np.mean(found) - predicted) < 4 * error + 0.05 * abs(predicted)
+    assert error < abs(predicted) / 15
 
 
 @pytest.mark.parametrize(("activation", "sign"), [("shifted_relu", -1), ((0.0, 1.0, 0.4), -1), ("tanh", 1)])

@@ -85,12 +85,13 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
     kept = 1 - full * means.own * moved * a
     powers = np.array([kept**2, 2 * kept * t, t**2, v])
     square, along = batch.traces @ powers, batch.plane[:, 0, 0] @ powers  # eq. (12)
-    follows = 0 * a  # eq. (34): the slope of ‖ω‖² in e_1ᵀw
-    if batch.shift:
-        stretch = 6 * c3 / c1 * (step_noise == "correlated")
-        follows = -2 * a * ((p.first_layer == "sphere") * (square - v * batch.moments[2]) + stretch)
-        square = square * _remainder(a**2 / square)  # without what e_1 holds of a row
     start, slope, shared, variance = lengths(p, batch, move * anisotropic, float(step_noise == "correlated"))
+    gaussian, follows, aside, toward = p.first_layer == "gaussian", 0 * a, 0 * a, 0.0
+    if batch.shift:  # slopes of ‖ω‖² in e_1ᵀw, eq. (15), and of the spike across β̂ in ‖w‖², eq. (30)
+        stretch, toward = 6 * c3 / c1, batch.cosine[1]
+        follows = -2 * a * ((1 - start if gaussian else kept**2) + stretch * (step_noise == "correlated"))
+        aside = -a * stretch * start * gaussian * anisotropic
+        square = square * _remainder(a**2 / square)  # less what e_1 holds of a row
     if step_noise == "isotropic":
         powers, along, variance = np.eye(4)[:, :1] * square, square, square**2 - 1
         t = 0 * t
@@ -102,16 +103,15 @@ def rows(p: Problem, eta, batch, a, step_noise) -> Rows:
         if step_noise == "correlated":  # the square of the stretch
             more = more + (6 * c3 * move) ** 2 * np.sum((batch.along @ batch.y) ** 2)
         square = square * np.exp(more / square / p.d)
-    start = start * (p.first_layer == "gaussian")
-    if batch.shift:
-        slope, variance = slope + follows * batch.cosine[1], variance + follows**2 * (1 - batch.cosine[1] ** 2) / 2
+    start = start * gaussian
     correlation = (kept + t * batch.plane[1, 0, 0]) / np.sqrt(along)  # of β̂ᵀω with β̂ᵀw
-    covariance = slope * correlation + shared / np.sqrt(along)
-    variance = start**2 + np.maximum(variance + (slope**2 - covariance**2) / 2, 0.0)
-    square_slope = (p.first_layer == "sphere") - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
+    covariance = slope * correlation + (shared + toward * follows * kept) / np.sqrt(along)
+    spread = (slope + toward * follows) ** 2 + (1 - toward**2) * follows**2 - covariance**2
+    variance = start**2 + np.maximum(variance + spread / 2, 0.0)
+    square_slope = (not gaussian) - anisotropic * 24 * c4 * move * batch.plane[1, 0, 0]  # eq. (18)
     spike_slope = anisotropic * 3 * c3 / c1 * batch.share * start * square / np.maximum(variance, _NONE)
     square_slope *= correlation**2
-    length_slope = np.array([slope * t, follows * kept]) / sqrt(2) / square**1.5
+    length_slope = np.array([slope * t, follows * kept + aside]) / sqrt(2) / square**1.5
     mix = powers / square
     return Rows(spike, square, along, mix, covariance, variance, square_slope, spike_slope, length_slope)
 

@@ -18,11 +18,13 @@ HELD_BY = {
         "units.weights_have_the_predicted_norm_and_spread",
         "units.rows_grow_by_the_rest_of_the_gradient",
         "units.a_unit_s_own_output_changes_its_length",
+        "units.the_full_output_leaves_a_spike_and_rows_without_their_part_along_the_readout",
     ),
     "(13)": ("units.coordinates_of_rows_have_the_moments_of_the_sphere_that_degree_3_needs",),
     "(15), (16)": (
         "units.covariance_of_spike_and_length",
         "units.lengths_without_the_coherent_scaling_of_rows",
+        "units.with_the_full_output_lengths_follow_the_direction_of_the_readout",
     ),
     "(17)": ("units.means_over_units_to_the_next_order_in_1_over_d",),
     "(18)": (

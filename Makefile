@@ -5,7 +5,7 @@ JOBS := $(shell getconf _NPROCESSORS_ONLN)
 # The interpreter that builds .venv: the first that is new enough and comes with venv and pip.
 FIT = import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON = $(firstword $(foreach each,python3.13 python3.12 python3.11 python3 python,$(shell $(each) -c '$(FIT)' >/dev/null 2>&1 && echo $(each))))
-SEEDS = 101 102 103 104 105 106 107 108 109 110 201 202 203 204 205 206 207 208 209 210
+SEEDS = $(shell seq 301 320)
 
 # Nothing of the caller's own Python set-up leaks in; one BLAS thread per process, as the work itself runs in parallel.
 # Without compiled modules each of some hundred kernels and processes would compile numpy, scipy and matplotlib again: 2 s.

@@ -96,6 +96,10 @@ def test_own_labels_have_losses_and_accuracy_and_no_prediction(tmp_path):
     again = simulate.losses(p, [0.0, 2.0], trials=4, seed=0, test_size=100, data=data)
     np.testing.assert_array_equal(found.simulated.test.value, again.mean.test.value)
     assert "accuracy" in str(found)
+    assert "initial output negligible" in str(found)
+    with pytest.raises(ValueError, match="figure"):
+        found.figure()
+    (tmp_path / "study.png").touch()  # of another problem
     found.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"study.txt", "study.npz"}
 

@@ -206,7 +206,7 @@ def differences(code, old, fresh, there):
     """Where the results of a run differ from those that were there, in words. Verdicts are shown in a cell."""
     from same import arrays_differ, first_difference
 
-    found = []
+    found = [] if there else ["nothing was there before"]
     for cell in code:
         if pair := first_difference(shown(cell), shown(old.get(cell["id"], {}))):
             found.append(f"cell {cell['id']}: {pair[0]} where {pair[1]} was found before")

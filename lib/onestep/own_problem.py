@@ -69,14 +69,14 @@ class Study:
     def _subject(self):
         p = self.p
         student, teacher = (function.name or "your own" for function in (p.student, p.target))
+        kinds = f"first layer {p.first_layer}, initial output {p.initial_output}"
         if self.labels:
             rows = f"{p.first_samples} rows for the step and {p.n} for the fit"
             return [
-                f"own inputs, {self.labels}; activation {student}",
+                f"own inputs, {self.labels}; activation {student}, {kinds}",
                 f"{rows}, d = {p.d}, N = {p.N}, ridge {p.ridge:g}",
             ]
         sizes = f"n = {p.n}, d = {p.d}, N = {p.N}, ridge {p.ridge:g}"
-        kinds = f"first layer {p.first_layer}, initial output {p.initial_output}"
         return [f"activation {student}, teacher {teacher}, noise {p.noise:g}", f"{sizes}; {kinds}"]
 
     def table(self):
@@ -126,6 +126,8 @@ class Study:
 
     def figure(self):
         """Both losses against the step: lines predicted, points simulated with standard errors; a matplotlib Figure."""
+        if self.labels:
+            raise ValueError("figure: draws predicted curves, which there are without own inputs alone")
         import matplotlib
         from matplotlib.figure import Figure
 
@@ -180,6 +182,8 @@ class Study:
                 self.figure().savefig(fresh / "study.png", dpi=150)
             for file in fresh.iterdir():
                 file.replace(folder / file.name)
+            if self.labels:  # that of an earlier problem
+                (folder / "study.png").unlink(missing_ok=True)
 
 
 def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
@@ -253,7 +257,8 @@ def _on_data(p, eta, options, tell, data, test_size):
         taken = f"step and fit take {p.first_samples + p.n} of {len(data.X)} rows"
         most = (len(data.X) - 1) // 2 if p.step_samples is None else len(data.X) - 1 - p.step_samples
         raise ValueError(f"n = {p.n}: {taken}; none is left to test on; take n <= {most}")
-    labels = "own labels (teacher and noise play no part)" if own else f"teacher {p.target.name or 'your own'}"
+    teacher = f"teacher {p.target.name or 'your own'}, noise {p.noise:g}"
+    labels = "own labels (teacher and noise play no part)" if own else teacher
     predicted = None if own else theory.losses(p, eta)
     tell(f"simulating {options['trials']} splits")
     options["test_size"] = min(left, 1000) if test_size is None else test_size

@@ -54,10 +54,17 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
         book = json.loads(json.dumps(books[0]))
         book["rows"][0]["values"]["measured"] = 1.02 + 0.001 * (root % 2)
         book["rows"][2]["values"]["measured"] = 2.0 + 0.1 * (-1) ** root
-        found.append((SimpleNamespace(name="01_one", in_force={"seed": root}), book, "a row fails" * (root == 101), {}))
+        found.append(
+            (
+                SimpleNamespace(name="01_one", in_force={"seed": root}),
+                book,
+                "a row fails" * (root == records.ROOTS[0]),
+                {},
+            )
+        )
     assert records.seeds(found, records.ROOTS) == 1
     kept = records.read("seeds")["01_one"]
-    assert kept["failed"] == {"101": "a row fails"}
+    assert kept["failed"] == {str(records.ROOTS[0]): "a row fails"}
     assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
     statement, significant = tables.standing(books)

@@ -91,6 +91,7 @@ def results_table(books, up=""):
                 if quantity in front:
                     name = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", quantity)
                     body.append([claim, name, predicted, measured, sharp, control.replace(", rejected", "")])
+                    claim = ""  # further rows of the claim
     head = ["claim, source, notebooks", "quantity", "predicted", "measured ± s.e.", "resolution", "rejected controls"]
     return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table(head, body))  # bars are no words
 

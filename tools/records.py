@@ -104,7 +104,8 @@ def seeds_page(kept):
     runs, body = [], []
     for name, r in kept.items():
         failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
-        runs.append([name, r["date"], f"{r['roots'][0]} to {r['roots'][-1]}", str(len(r["failed"])), failed])
+        roots = f"{ROOTS[0]} to {ROOTS[-1]}" if tuple(r["roots"]) == ROOTS else "101 to 110, 201 to 210"
+        runs.append([name, r["date"], roots, str(len(r["failed"])), failed])
         body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
     return f"""# Other seeds
 

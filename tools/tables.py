@@ -133,10 +133,10 @@ def glance(books, large):
 - {statement}. {len(significant)} differ by more than {FAR} standard errors: [reasons](figures/README.md).
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail. Under [other seeds](figures/seeds.md) \
-{sum(len(found["failed"]) for found in seeds)} of {sum(len(found["roots"]) for found in seeds)} runs have a row that \
-fails, at [larger sizes](figures/large.md) {sum(len(found["failing"]) for found in large)} of \
-{sum(found["rows"] for found in large)} tests and controls fail, each notebook as it stood on the day. \
-Rows that had failed were [mended](docs/seeds.md)."""
+a test or control fails in {sum(len(found["failed"]) for found in seeds)} of \
+{sum(len(found["roots"]) for found in seeds)} runs, at [larger sizes](figures/large.md) \
+{sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} tests and controls fail, \
+each notebook as it stood on the day. Earlier failures were [mended](docs/seeds.md)."""
 
 
 def all_verdicts(books, large):

@@ -109,14 +109,14 @@ def test_presets_and_ledgers_belong_to_notebooks():
     assert stated <= {path.stem for path in PATHS}
 
 
-def test_each_claim_has_a_row_of_its_own_in_the_table_of_claims_and_a_notebook_one_at_most():
+def test_each_claim_has_one_row_of_its_own_in_the_table_of_claims():
     fronts = {}
     for path in PATHS:
         book = json.loads((ROOT / f"figures/{path.stem}.json").read_text(encoding="utf-8"))
-        marked = [row["quantity"] for row in book["rows"] if row.get("front")]
-        assert len(marked) <= 1, path
+        marked = [path.stem for row in book["rows"] if row.get("front")]
         fronts.setdefault(re.search(r"\b[BC]\d+\b", book["claim"])[0], []).extend(marked)
-    assert all(fronts.values()), fronts
+    assert fronts.pop("C5") == ["10_operator_norm", "11_growing_rows"]  # what holds of it, and what does not as printed
+    assert all(len(marked) == 1 for marked in fronts.values()), fronts
 
 
 @pytest.mark.slow

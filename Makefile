@@ -61,7 +61,7 @@ test: venv ## all tests, then every notebook cell compared with its committed ou
 unit: venv ## the tests of the library that are fast, half a minute
 	@$(PY) -m pytest tests -m "not slow" -n $(JOBS) --dist worksteal -q
 
-seeds: venv ## every notebook under twenty other roots: which rows fail (85 minutes)  [SEEDS="101 102"] [NB=14]
+seeds: venv ## every notebook under twenty other roots: which rows fail (two hours)  [SEEDS="101 102"] [NB=14]
 	@$(PY) tools/run.py $(NB) --seeds $(SEEDS) --jobs $(JOBS)
 
 # What they save goes to build/figures: the committed figures come from `make figures` alone.

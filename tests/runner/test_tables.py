@@ -67,7 +67,7 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
     assert kept["failed"] == {str(records.ROOTS[0]): "a row fails"}
     assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
-    statement, significant = tables.standing(books)
+    statement, _, significant = tables.standing(books)
     assert "Of 2 main results that ran under 20 other seeds, the median lies 1 % from" in statement
     assert "the worst 2 %, in per cent of the effect" in statement
     assert significant == [[books[0], "close", "+2 ± 0.011 %", "a term of order 1/n"]]

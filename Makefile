@@ -51,7 +51,7 @@ $(STAMP):
 		$(PY) -m pip install -qq --no-compile --disable-pip-version-check "$$@"
 	@echo ../../../../lib > "$$(echo .venv/lib/python3*/site-packages)/onestep.pth" && touch $@
 
-figures: venv ## execute the notebooks that changed; write figures/, print the verdicts  [NB=14] [PRESET=quick|default|large] [SET="n=400"] [SCHEDULER=tcp://…]
+figures: venv ## execute the notebooks that changed; write figures/, print the verdicts  [NB=14] [PRESET=quick|default|large] [SET="seed=3"] [SCHEDULER=tcp://…]
 	@$(PY) tools/run.py $(NB) $(if $(filter default,$(PRESET)),,--preset "$(PRESET)") $(if $(SET),--set $(SET)) --jobs $(JOBS)
 
 # loadfile keeps the cells of a notebook together and in order; files go to the processes as conftest.py sorts them

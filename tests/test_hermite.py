@@ -90,6 +90,8 @@ def test_polynomials_are_exact():
         (lambda: hermite.Function(np.asarray, derivative=lambda z: 1.0), "derivative = .*same shape"),
         (lambda: hermite.Function(np.tanh, kinks=(np.inf,)), "kinks"),
         (lambda: hermite.Function(lambda z: 1.0), "same shape"),
+        (lambda: hermite.Function(lambda z: np.tanh(z.ravel())), "same shape"),
+        (lambda: hermite.Function(lambda z: np.tanh(z, out=z)), "must not change the array"),
         (lambda: hermite.NAMED["tanh"].coefficients(-1), "order = -1"),
     ],
 )

@@ -45,7 +45,10 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),
         (["--prepare", "whiten"], "--prepare whiten: belongs to --data"),
         (["--data", "/dev/null"], "--data /dev/null: must be an .npz file with X (and y)"),
+        (["--data", ""], "--data : must be an .npz file with X (and y)"),
         (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
+        (["--save", ""], "--save = '': must name a folder"),
+        (["--n", "200", "--d", "30", "--hidden", "40", "--eta", "1e9"], "here for eta <= "),
     ],
 )
 def test_bad_input_is_an_error_of_one_line(capsys, words, message):
@@ -62,6 +65,9 @@ def test_a_damaged_file_is_an_error_of_one_line(capsys, tmp_path):
     (tmp_path / "rows.npz").write_bytes(whole[: len(whole) // 2])
     assert main(["--data", str(tmp_path / "rows.npz")]) == 2
     assert "must be an .npz file with X (and y)" in capsys.readouterr().err
+    np.savez(tmp_path / "rows.npz", X=np.eye(50), Y=np.ones(50))
+    assert main(["--data", str(tmp_path / "rows.npz")]) == 2
+    assert "holds Y; X and y alone are read" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def conclude(found):
     cost = sum(known.get("cpu", 0) for *_, known in found)
     task, *_ = found[0]
     places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in (task.book.parent, task.figures))
-    print(f"{cost:.0f} CPU s of notebooks; results are in {places}")
+    print(f"{cost:.0f} CPU s of notebooks" + f"; results are in {places}" * any(book for _, book, *_ in found))
     return int(bool(wrong))
 
 

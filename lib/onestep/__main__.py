@@ -24,11 +24,11 @@ def main(arguments=None):
     """The command; returns its exit status: 0, or 2 for bad input, 1 when theory does not converge."""
     options = parser().parse_args(arguments)
     try:
-        if options.prepare and not options.data:
+        if options.prepare and options.data is None:
             raise ValueError(f"--prepare {options.prepare}: belongs to --data")
-        if options.save:
+        if options.save is not None:
             checks.folder("--save", options.save)
-        data = read_rows(options.data, options.prepare) if options.data else None
+        data = None if options.data is None else read_rows(options.data, options.prepare)
         p = Problem(
             options.n,
             data.d if data else options.d,
@@ -42,9 +42,9 @@ def main(arguments=None):
         )
         tell = partial(print, file=sys.stderr, flush=True)
         found = study(p, options.eta, trials=options.trials, seed=options.seed, jobs=options.jobs, tell=tell, data=data)
-        print(found)
-        if options.save:
+        if options.save is not None:
             found.save(options.save)
+        print(found)
     except (ValueError, ArithmeticError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if isinstance(error, ArithmeticError) else 2
@@ -115,5 +115,6 @@ def _function(option, words, centre=False):
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # where a terminal has no η
     warnings.showwarning = lambda message, *_, **__: print(f"note: {message}", file=sys.stderr)
     sys.exit(main())

@@ -22,6 +22,7 @@ def whole(argument, value, least, most=10**300):
 def number(argument, value, above=None, least=-inf):
     """value as a finite float, > above (if given) and >= least."""
     allowed = f"> {above:g}" if above is not None else f">= {least:g}" if least > -inf else ""
+    value = float(value) if isinstance(value, np.floating) else value
     bad = isinstance(value, bool) or not isinstance(value, Real) or not abs(value) <= float_info.max
     if bad or value < least or (above is not None and value <= above):
         raise ValueError(f"{argument} = {value!r:.40}: must be a finite number {allowed}".rstrip())
@@ -70,6 +71,8 @@ def frozen(*arrays):
 
 def folder(argument, path):
     """path as a Path to a folder that can be written to, made if need be."""
+    if path == "":
+        raise ValueError(f"{argument} = '': must name a folder")
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from . import checks, report, simulate, theory
 from .problem import Problem, as_problem
@@ -186,6 +187,7 @@ class Study:
                 (folder / "study.png").unlink(missing_ok=True)
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")  # matrices are small: more threads take five times as long
 def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
     """Everything this library says about a problem at a handful of steps: a `Study`.
 
@@ -218,9 +220,11 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     if test_size is not None:
         raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
     as_problem(p, standard=True)  # which the spikes require
-    tell("predicting")
+    family = theory.fixed_point.family(p)
     if eta is None:
-        asked = asked[asked <= theory.fixed_point.family(p).largest]
+        asked = asked[asked <= family.largest]
+    family.features(float(asked.max(initial=0.0)))  # refuses a step beyond the theory now, not after a search
+    tell("predicting")
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # `losses` below says the same
         best = theory.best_step(p, sqrt(p.n))
         best = theory.best_step(p) if best.at_bound else best
@@ -241,10 +245,13 @@ def read_rows(path, how=None):
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
             X, y = arrays["X"], arrays["y"] if "y" in arrays else None
+            others = ", ".join(sorted(set(arrays) - {"X", "y"}))
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         why = f": {error}" if isinstance(error, OSError | KeyError) else ""
         made = f"np.savez('{Path(path).stem}.npz', X=X, y=y)"
         raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it{why}") from error
+    if others:
+        raise ValueError(f"--data {path}: holds {others}; X and y alone are read")
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
 
 
@@ -256,7 +263,8 @@ def _on_data(p, eta, options, tell, data, test_size):
     if test_size is None and left < 1:
         taken = f"step and fit take {p.first_samples + p.n} of {len(data.X)} rows"
         most = (len(data.X) - 1) // 2 if p.step_samples is None else len(data.X) - 1 - p.step_samples
-        raise ValueError(f"n = {p.n}: {taken}; none is left to test on; take n <= {most}")
+        advice = f"take n <= {most}" if most > 0 else "take fewer step_samples"
+        raise ValueError(f"n = {p.n}: {taken}; none is left to test on; {advice}")
     teacher = f"teacher {p.target.name or 'your own'}, noise {p.noise:g}"
     labels = "own labels (teacher and noise play no part)" if own else teacher
     predicted = None if own else theory.losses(p, eta)

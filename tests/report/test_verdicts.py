@@ -131,13 +131,15 @@ def test_bad_measurements_are_refused(verdicts, measured, message):
         ({"allowance": -0.1}, "allowance -0.1"),
         ({"allowance": float("nan")}, "allowance must be one finite"),
         ({"claimed": float("inf")}, "the claimed value must be one finite"),
-        ({"claimed": 0.0}, ".* needs the scale"),
-        ({"scale": 0.0}, ".* needs the scale"),
+        ({"claimed": 0.0}, "scale = 0: must be > 0"),
+        ({"scale": 0.0}, "scale = 0: must be > 0"),
+        ({"control": [("doubled", 2.0), ("none", float("nan"))]}, "none: the claimed value must be one finite"),
     ],
 )
 def test_bad_claims_are_refused(verdicts, options, message):
     with pytest.raises(ValueError, match=f"gain: {message}"):
         verdicts.agrees("gain", **({"claimed": 1.0, "measured": Estimate(1.0, 0.1)} | options))
+    assert verdicts.rows == []
 
 
 @pytest.mark.parametrize("successes", [[], [1], [np.nan, 1, 1], [0.3, 1], [[1, 0, 1]]])
@@ -242,8 +244,8 @@ def test_a_row_carries_its_controls(verdicts, folder, capsys):
     verdicts.consistent("formula", 1.0, 1.0, 1e-3, control=("misprint", 1.01))
     verdicts.conclude()
     shown = capsys.readouterr().out
-    assert "| doubled: 2.000, rejected; no step: 0.000 ± 0.010, rejected |" in shown
-    assert "| without stage 1: 0 of 60, rejected |" in shown
+    assert "| doubled: 2.000, rejected; no step: 0.000 ± 0.010, rejected\n" in shown
+    assert "| without stage 1: 0 of 60, rejected\n" in shown
     assert "control: " not in shown
     rows = ledger(folder)["rows"]
     assert [row["kind"] for row in rows].count("control") == 5

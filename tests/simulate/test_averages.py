@@ -36,6 +36,11 @@ def test_parallel_rows_have_all_their_terms():
     np.testing.assert_allclose(found, (values * weight) @ values.T, atol=1e-6)
 
 
+def test_long_rows_of_a_sine_do_not_overflow():
+    found = simulate.averages.gram(hermite.NAMED["tilted_sin"], np.array([[2e3, 1.8e3], [1.8e3, 2e3]]))
+    np.testing.assert_allclose(found, np.exp(-1) / 2 + np.eye(2) / 2, atol=1e-12)  # the squared mean that is taken off
+
+
 @pytest.mark.parametrize("name", sorted(hermite.NAMED))
 def test_products_with_a_target_against_two_dimensional_quadrature(name):
     f, target = hermite.NAMED[name], hermite.function((0.7, 1.0, -0.4, 0.2))

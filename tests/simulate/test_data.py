@@ -231,6 +231,8 @@ def test_prepared_rows_are_centred_or_white():
     np.testing.assert_allclose(np.cov(white.T), np.eye(3), atol=1e-10)
     np.testing.assert_allclose(np.corrcoef(centred.T), np.corrcoef(X[:, :3].T))
     assert prepared(np.column_stack([X[:, :3], X[:, 0]]), "whiten").shape == (50, 3)
+    units = np.array([1e-3, 1.0, 1e6, 1.0])  # of measurement, which must not matter
+    np.testing.assert_allclose(prepared(X * units, "whiten"), white, atol=1e-8)
     for bad, message in (({"how": "scale"}, "how = 'scale'"), ({"X": np.ones((4, 2))}, "all rows are the same")):
         with pytest.raises(ValueError, match=message):
             prepared(**({"X": X} | bad))

@@ -122,6 +122,7 @@ def test_shapes():
         (lambda: simulate.losses(P, 1.0, test_size=0), "test_size = 0"),
         (lambda: simulate.losses(P, 1.0, degree=-1), "degree = -1"),
         (lambda: simulate.losses(P, 1.0, degree=1, test_size=10), "without a test_size"),
+        (lambda: simulate.losses(P, 1e160, trials=2, test_size=9), "eta: the squares of the features overflow"),
         (lambda: simulate.losses(P.scaled(10**9), 1.0), r"not enough memory: this size needs .* GiB"),
     ],
 )

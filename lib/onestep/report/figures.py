@@ -80,8 +80,10 @@ def save(fig, name, finding, **arrays):
     fig.set_layout_engine("none")  # laid out by now; the next drawing would pay for it again
     smaller = _png(fig, dpi=NOTEBOOK_DPI)
     pyplot.close(fig)
-    stem.with_suffix(".png").write_bytes(picture)
-    np.savez_compressed(f"{stem}.npz", parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    archive = BytesIO()
+    np.savez_compressed(archive, parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
+    session.write(stem.with_suffix(".png"), picture)
+    session.write(stem.with_suffix(".npz"), archive.getvalue())
     session.saved[name] = finding
     session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 

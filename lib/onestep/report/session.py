@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 _NAME = re.compile(r"\d\d_[a-z0-9_]+")
@@ -35,12 +36,21 @@ def quick():
 
 def show(data):
     """Show text, tables or a picture, given by MIME type, in a notebook; elsewhere print the text."""
-    try:
-        from IPython.display import display
-    except ImportError:
-        print(data["text/plain"])
+    IPython = sys.modules.get("IPython")  # imported by every kernel
+    if IPython and IPython.get_ipython():
+        IPython.display.display(data, raw=True)
     else:
-        display(data, raw=True)
+        print(data["text/plain"])
+
+
+def write(path, data):
+    """Write bytes to a file, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_name(name):

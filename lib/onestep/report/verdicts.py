@@ -121,7 +121,7 @@ class Verdicts:
             "rows": self.rows,
         }
         text = json.dumps(ledger, indent=1, sort_keys=True, ensure_ascii=False)
-        (session.directory() / f"{self.notebook}.json").write_text(text + "\n", encoding="utf-8")
+        session.write(session.directory() / f"{self.notebook}.json", f"{text}\n".encode())
         failing = [row for row in self.rows if not row["passed"]]
         if failing and not session.ledger_only():
             raise AssertionError("; ".join(describe(row) for row in failing))
@@ -132,7 +132,7 @@ class Verdicts:
         allowance = _finite(quantity, "allowance", allowance)
         scale = abs(claimed) if scale is None else _finite(quantity, "scale", scale)
         if not scale > 0:
-            raise ValueError(f"{quantity}: the claimed value is 0, so the row needs the scale of what it is about")
+            raise ValueError(f"{quantity}: scale = {scale:g}: must be > 0, and be given where the claimed value is 0")
         if kind in ("agreement", "bound") and not 0 <= allowance <= CAP * scale * (1 + 1e-9):
             raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
         reach = float(found.reach(LEVEL))
@@ -155,11 +155,16 @@ class Verdicts:
             },
         }
         self._add(kind, quantity, row | marks, passed, refuted, (reach + allowance) / scale)
-        for name, wrong in _pairs(quantity, control):
-            what = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
-            pair = (claimed, wrong) if what == "measured" else (wrong, measured)
-            self._test("control", sign, f"{quantity}: {name}", *pair, allowance, scale, _marks())
-            self.rows[-1] |= {"of": quantity, "name": name, "wrong": what}
+        before = len(self.rows) - 1
+        try:
+            for name, wrong in _pairs(quantity, control):
+                what = "measured" if isinstance(wrong, Estimate) or np.ndim(wrong) else "claimed"
+                pair = (claimed, wrong) if what == "measured" else (wrong, measured)
+                self._test("control", sign, f"{quantity}: {name}", *pair, allowance, scale, _marks())
+                self.rows[-1] |= {"of": quantity, "name": name, "wrong": what}
+        except ValueError:
+            del self.rows[before:]  # the row can be tried again
+            raise
 
     def _add(self, kind, quantity, row, passed, refuted, resolution):
         if any(other["quantity"] == quantity and other["control"] == (kind == "control") for other in self.rows):

@@ -113,6 +113,7 @@ def prepared(X, how="centre"):
     if how == "whiten":
         if len(X) <= X.shape[1]:
             raise ValueError(f"X {X.shape}: must have more rows than columns to be whitened")
+        X = X / X.std(0)  # so that what varies little in its unit is no rounding of what varies much
         values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T)))
         varying = int(np.sum(values > 1e-12 * values[-1]))
         return whitened(X, X, keep=None if varying == X.shape[1] else varying)

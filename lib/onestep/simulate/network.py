@@ -153,7 +153,10 @@ def ridge(F, y, penalty):
 
 def gram_factor(F, shift):
     """Cholesky factor of FᵀF + shift·I, F (n, N), as `scipy.linalg.cho_solve` takes it."""
-    S = F.T @ F
+    with np.errstate(over="ignore", invalid="ignore"):
+        S = F.T @ F
+    if not np.all(np.isfinite(S.diagonal())):
+        raise ValueError("eta: the squares of the features overflow after so large a step")
     S[np.diag_indices_from(S)] += shift
     try:  # S.T is S in LAPACK's order of entries, so that nothing is copied
         return cho_factor(S.T, lower=True, overwrite_a=True, check_finite=False)

@@ -29,6 +29,7 @@ WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would l
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 _LEAST = 1e-3  # |c_1| of σ's root mean square, with which m_1 still has modes
 _OTHER = 'theory.losses(p, eta, method="spiked") has no such limit'
+_SIMULATE = "simulate.losses(p, eta) needs no theory"
 
 
 def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
@@ -41,7 +42,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
     linear, size = p.student.linear, sqrt(p.student.second_moment)
     if abs(linear) < _LEAST * size:
         found = f"c_1 = {linear:.2g}" + f", below {_LEAST:g} √(E σ²) = {_LEAST * size:.2g}" * (linear != 0)
-        raise ValueError(f"activation = {p.activation!r}: {found}, but without it the step makes no spike")
+        raise ValueError(f"activation = {p.activation!r}: {found}, but without it the step makes no spike; {_SIMULATE}")
     if p.d < FEWEST:
         raise ValueError(f"d = {p.d}: must be at least {FEWEST} here; {_OTHER}")
     if p.N > WIDEST:
@@ -145,9 +146,12 @@ class Family:
                 if attempt == 1:
                     return state, residual
                 reached, attempt, start = attempt, 1.0, here.solution(state)
+            elif attempt == reached:
+                break
             else:
                 attempt = (reached + attempt) / 2
-        raise ArithmeticError(f"the fixed point did not converge at eta = {eta:g} ({residual:.1e}): {self.p}")
+        failed = f"the fixed point did not converge at eta = {eta:g} ({residual:.1e}); {_SIMULATE}"
+        raise ArithmeticError(f"{failed}: {self.p}")
 
 
 def losses_at(features, state):

@@ -65,7 +65,7 @@ def setting(text, own):
     except (ValueError, SyntaxError, TypeError):
         found = value
     if not equals or isinstance(found, tuple) or (isinstance(found, str) and not isinstance(own.get(name, ""), str)):
-        raise UserError(f"{text}: must be name=value without spaces, with a number or a list where the notebook has one")
+        raise UserError(f"{text}: must be name=value without spaces, a number or a list where the notebook has one")
     return name, found
 
 

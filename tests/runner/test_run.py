@@ -149,7 +149,7 @@ def test_other_roots_are_run_and_their_failures_reported(project):
         (["21"], "no notebook's name begins with '21'; there are 07_sample, 08_broken"),
         (["07", "--set", "m=1"], "07_sample has no parameter m; it has n, eta, seed"),
         (["07", "--set", "n"], "n: must be name=value"),
-        (["07", "--set", "eta=word"], "eta=word: must be name=value without spaces, with a number or a list where"),
+        (["07", "--set", "eta=word"], "eta=word: must be name=value without spaces, a number or a list where"),
         (["07", "--set", "eta=1,", "seed=3"], "eta=1,: must be name=value without spaces"),
         (["08"], "notebooks/08_broken.ipynb is missing or damaged"),
         (["--jobs", "0"], "--jobs takes a whole number >= 1"),

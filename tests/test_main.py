@@ -48,7 +48,7 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
         (["--data", ""], "--data : must be an .npz file with X (and y)"),
         (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
         (["--save", ""], "--save = '': must name a folder"),
-        (["--n", "200", "--d", "30", "--hidden", "40", "--eta", "1e9"], "here for eta <= "),
+        (["--n", "200", "--d", "30", "--hidden", "40", "--eta", "1e9"], "here for eta <= "),  # before the search
     ],
 )
 def test_bad_input_is_an_error_of_one_line(capsys, words, message):
@@ -67,7 +67,7 @@ def test_a_damaged_file_is_an_error_of_one_line(capsys, tmp_path):
     assert "must be an .npz file with X (and y)" in capsys.readouterr().err
     np.savez(tmp_path / "rows.npz", X=np.eye(50), Y=np.ones(50))
     assert main(["--data", str(tmp_path / "rows.npz")]) == 2
-    assert "holds Y; X and y alone are read" in capsys.readouterr().err
+    assert "holds Y and no y; labels must be named y" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -105,9 +105,10 @@ def standing(books):
     far, sharp, significant = [], [], []
     for book, row in rows:  # only headline rows are pooled
         off, _, se = pooled.get((book["notebook"], row["quantity"]), "").partition(" ± ")
+        if row["headline"]:
+            sharp.append(100 * row["resolution"])
         if off:
             far.append(abs(float(off)))
-            sharp.append(100 * row["resolution"])
         if off and far[-1] > FAR * float(se):
             why = [reason for words, reason in reasons.get(book["notebook"], {}).items() if words in row["quantity"]]
             significant.append([book, row["quantity"], f"{float(off):+.2g} ± {float(se):.2g} %", (why or ["open"])[0]])
@@ -119,8 +120,8 @@ def standing(books):
         f"{len(significant)} differ by more than {FAR} standard errors"
     )
     sharpness = (
-        f"One run detects {np.median(sharp):.1f} % with probability ½ (median; {max(sharp):.1f} % at most). "
-        f"Of all tests half resolve {np.median(resolved):.1f} %; those coarser than 10 % are no main results."
+        f"Of all {len(sharp)} main results one run resolves {np.median(sharp):.1f} % (median; {max(sharp):.1f} % at "
+        f"most), of all tests {np.median(resolved):.1f} % ({max(resolved):.0f} % at most)."
     )
     return said, sharpness, significant
 
@@ -138,10 +139,10 @@ def glance(books, large):
 - {len(status)} [claims](docs/claims.md): {counted}.
 - {statement}: [reasons](figures/README.md). {sharp}
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
-{sum(not row["passed"] for row in rows)} fail. Under [other seeds](figures/seeds.md), \
-most of which had shown failures that were then [mended](docs/seeds.md), \
+{sum(not row["passed"] for row in rows)} fail. Under [other seeds](figures/seeds.md) \
 a test or control fails in {sum(len(found["failed"]) for found in seeds)} of \
-{sum(len(found["roots"]) for found in seeds)} runs, at [larger sizes](figures/large.md) \
+{sum(len(found["roots"]) for found in seeds)} runs; rows that had failed were \
+[mended](docs/seeds.md) and ran again at the same seeds. At [larger sizes](figures/large.md) \
 {sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} tests and controls fail, \
 each notebook as it stood on the day."""
 

@@ -13,6 +13,7 @@ zhou_ge/   the second source, with a theory/ and a simulate/ of its own; importe
 estimates  numbers with their standard errors, from replicates
 report     what a notebook hands over: figures and verdicts
 checks     arguments and memory
+blas       how many threads linear algebra takes
 """
 
 from . import estimates, hermite, report, simulate, theory

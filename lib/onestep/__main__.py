@@ -42,9 +42,11 @@ def main(arguments=None):
         )
         tell = partial(print, file=sys.stderr, flush=True)
         found = study(p, options.eta, trials=options.trials, seed=options.seed, jobs=options.jobs, tell=tell, data=data)
-        if options.save is not None:
-            found.save(options.save)
-        print(found)
+        try:
+            print(found, flush=True)
+        finally:
+            if options.save is not None:
+                found.save(options.save)
     except (ValueError, ArithmeticError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if isinstance(error, ArithmeticError) else 2

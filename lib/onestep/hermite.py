@@ -159,7 +159,7 @@ class Function:
 
 def _probe(what, f):
     """ValueError unless f maps a real array to a finite real array of the same shape, and leaves it as it was."""
-    z = np.linspace(-3.0, 3.0, 14).reshape(2, 7)
+    z = np.linspace(-9.0, 9.0, 15).reshape(3, 5)
     given = z.copy()
     try:
         probe = f(given)
@@ -170,7 +170,7 @@ def _probe(what, f):
         ) from error
     array = isinstance(probe, np.ndarray) and probe.shape == z.shape and probe.dtype.kind in "iuf"
     if not array or not np.all(np.isfinite(probe)):
-        raise ValueError(f"{what}: must map a real array to a finite real array of the same shape")
+        raise ValueError(f"{what}: must map a real array, of two dimensions too, to a finite one of the same shape")
     if np.any(given != z):
         raise ValueError(f"{what}: must not change the array that it is called with")
 

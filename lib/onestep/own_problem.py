@@ -18,9 +18,9 @@ from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from . import checks, report, simulate, theory
+from .blas import one_thread
 from .problem import Problem, as_problem
 
 _RESOLUTION = 1e-4  # relative; quadrature resolves the losses to no less
@@ -187,7 +187,7 @@ class Study:
                 (folder / "study.png").unlink(missing_ok=True)
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")  # matrices are small: more threads take five times as long
+@one_thread()
 def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
     """Everything this library says about a problem at a handful of steps: a `Study`.
 
@@ -245,13 +245,13 @@ def read_rows(path, how=None):
     try:
         with open(path, "rb") as file, np.load(file) as arrays:
             X, y = arrays["X"], arrays["y"] if "y" in arrays else None
-            others = ", ".join(sorted(set(arrays) - {"X", "y"}))
+            others = ", ".join(sorted(set(arrays) - {"X", "y"})) if y is None else ""
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         why = f": {error}" if isinstance(error, OSError | KeyError) else ""
         made = f"np.savez('{Path(path).stem}.npz', X=X, y=y)"
         raise ValueError(f"--data {path}: must be an .npz file with X (and y), as {made} makes it{why}") from error
     if others:
-        raise ValueError(f"--data {path}: holds {others}; X and y alone are read")
+        raise ValueError(f"--data {path}: holds {others} and no y; labels must be named y")
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
 
 

@@ -156,7 +156,8 @@ def gram_factor(F, shift):
     with np.errstate(over="ignore", invalid="ignore"):
         S = F.T @ F
     if not np.all(np.isfinite(S.diagonal())):
-        raise ValueError("eta: the squares of the features overflow after so large a step")
+        finite = np.all(np.isfinite(F))
+        raise ValueError("eta: the squares of the features overflow" if finite else "F: holds NaN or infinity")
     S[np.diag_indices_from(S)] += shift
     try:  # S.T is S in LAPACK's order of entries, so that nothing is copied
         return cho_factor(S.T, lower=True, overwrite_a=True, check_finite=False)

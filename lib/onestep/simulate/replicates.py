@@ -21,9 +21,9 @@ from threading import Lock
 from types import SimpleNamespace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .. import checks, estimates
+from ..blas import one_thread
 from ..checks import whole
 from ..problem import as_problem
 
@@ -131,7 +131,7 @@ def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
         raise ValueError(f"executor = {executor!r}: must be a concurrent.futures.Executor")
     client = None if executor else cluster(os.environ.get("ONESTEP_SCHEDULER"))
     # the limit is around all of them: a replicate that ends must not lift it from the others
-    with _outermost() as outermost, threadpool_limits(1, "blas"):
+    with _outermost() as outermost, one_thread():
         files = _files(trials) if outermost else []
         found = {trial: kept for trial, file in enumerate(files) if (kept := _kept(file)) is not None}
         missing = [trial for trial in range(trials) if trial not in found]
@@ -159,7 +159,7 @@ def _results(replicate, seed, trials, jobs, gib, executor, client):
 
 
 def _on_a_worker(replicate, seed, trial):
-    with _outermost(), threadpool_limits(1, "blas"):  # somebody else's worker may use all its cores for BLAS
+    with _outermost(), one_thread():  # somebody else's worker may use all its cores for BLAS
         return replicate(key(seed, trial))
 
 

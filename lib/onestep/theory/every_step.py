@@ -12,9 +12,9 @@ from math import sqrt
 
 import numpy as np
 import scipy  # its parts are imported where they are first used: optimize and interpolate take a third of a second
-from threadpoolctl import threadpool_limits
 
 from .. import checks
+from ..blas import one_thread
 from ..hermite import LONGEST_SERIES
 from ..problem import as_problem
 from . import staircase
@@ -25,7 +25,6 @@ from .fixed_point.solver import QUADRATURE, WIDEST, family, learned_at, resolved
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
 _ROUNDED, _ROUNDING = 1e16, 0.01  # units from which on rounding is looked for at every step, and how much is too much
-_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")  # matrices are small: more threads take longer
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 
 
-@_one_thread
+@one_thread()
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
 
@@ -159,7 +158,7 @@ def _over_batches(family, eta, losses, solutions):
     return losses * changes[inverse].T
 
 
-@_one_thread
+@one_thread()
 def learned(p, eta, degree):
     """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1).
 
@@ -186,7 +185,7 @@ class Best:
     at_bound: bool
 
 
-@_one_thread
+@one_thread()
 def best_step(p, largest=None) -> Best:
     """The step size in [0, largest] with the smallest predicted test error.
 
@@ -212,7 +211,7 @@ def best_step(p, largest=None) -> Best:
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-@_one_thread
+@one_thread()
 def best_ridge(p, eta) -> Best:
     """The ridge in [1e-6, 1e3] with the smallest predicted test error after one step.
 

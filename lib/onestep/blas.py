@@ -1,0 +1,20 @@
+"""How many threads BLAS takes: one, as matrices are small and replicates run side by side."""
+
+from contextlib import contextmanager, nullcontext
+from threading import Lock
+
+from threadpoolctl import threadpool_limits
+
+_limiting = Lock()
+
+
+@contextmanager
+def one_thread():
+    """BLAS on one thread; a decorator, too. Of calls that overlap the first sets the limit and lifts it as it ends."""
+    mine = _limiting.acquire(blocking=False)
+    try:
+        with threadpool_limits(1, "blas") if mine else nullcontext():
+            yield
+    finally:
+        if mine:
+            _limiting.release()

@@ -66,14 +66,14 @@ def cluster(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own, among them that a worker was lost
 def test_a_cluster_gives_the_same_numbers_even_if_a_worker_is_killed(cluster, monkeypatch):
     address, workers = cluster
-    here = simulate.losses(P, [0.0, 3.0], trials=100, seed=1)
+    here = simulate.losses(P, [0.0, 3.0], trials=300, seed=1)
     monkeypatch.setenv("ONESTEP_SCHEDULER", address)
     first = simulate.losses(P, [0.0, 3.0], trials=10, seed=1)
     np.testing.assert_array_equal(first.train, here.train[:10])
     killer = threading.Timer(0.3, workers[0].kill)
     killer.start()
     started = time.monotonic()
-    there = simulate.losses(P, [0.0, 3.0], trials=100, seed=1)
+    there = simulate.losses(P, [0.0, 3.0], trials=300, seed=1)
     assert time.monotonic() - started > 0.3  # it was killed in mid-sweep
     np.testing.assert_array_equal(there.train, here.train)
     np.testing.assert_array_equal(there.test, here.test)

@@ -14,7 +14,6 @@ import numpy as np
 import scipy  # its parts are imported where they are first used: optimize and interpolate take a third of a second
 
 from .. import checks
-from ..blas import one_thread
 from ..hermite import LONGEST_SERIES
 from ..problem import as_problem
 from . import staircase
@@ -97,7 +96,6 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
 
 
-@one_thread()
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
     """Train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
 
@@ -158,7 +156,6 @@ def _over_batches(family, eta, losses, solutions):
     return losses * changes[inverse].T
 
 
-@one_thread()
 def learned(p, eta, degree):
     """E f̂(x) H_k(β⋆ᵀx)/k!, k = 0..degree, of the fit f̂ for the mean first batch, eq. (42); (*eta.shape, degree + 1).
 
@@ -185,7 +182,6 @@ class Best:
     at_bound: bool
 
 
-@one_thread()
 def best_step(p, largest=None) -> Best:
     """The step size in [0, largest] with the smallest predicted test error.
 
@@ -211,7 +207,6 @@ def best_step(p, largest=None) -> Best:
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
-@one_thread()
 def best_ridge(p, eta) -> Best:
     """The ridge in [1e-6, 1e3] with the smallest predicted test error after one step.
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ... import checks
+from ...blas import one_thread
 from ...hermite import Polynomial
 from ...problem import Problem, as_problem
 from .. import quadrature
@@ -121,6 +122,7 @@ class Family:
             )
         return equivalent_features(self.p, eta, self.batch, self.step_noise, self.order, self.lengths)
 
+    @one_thread()
     def evaluate(self, eta, solution=None) -> Solved:
         """`Solved` at step eta, iterated from the `Solution` at another step if one is given."""
         features = self.features(eta)
@@ -171,6 +173,7 @@ def losses_at(features, state):
     return np.array([moved.real, moved.imag / IMAGINARY])
 
 
+@one_thread()
 def learned_at(features, state, degree):
     """b_degree of the fit on the equivalent features, eq. (42)."""
     p, batch = features.p, features.batch

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,21 @@ from onestep import Problem, checks, hermite, simulate, study, theory
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
 LARGEST = Problem(10**300, 10**300, 10**300)
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    checks.write(tmp_path / "x", b"old")
+
+    def full(path, data):
+        with open(path, "wb") as file:
+            file.write(data[:1])
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        checks.write(tmp_path / "x", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    assert (tmp_path / "x").read_bytes() == b"old"
 
 
 def test_a_folder_is_made_or_refused(tmp_path):

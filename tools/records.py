@@ -111,7 +111,7 @@ def seeds_page(kept):
     return f"""# Other seeds
 
 What notebooks do at their default sizes under twenty other roots than their own, each as it stood on the date given: \
-101 to 110 and 201 to 210, or {ROOTS[0]} to {ROOTS[-1]}, which had not been used before.
+101 to 110 and 201 to 210, or {ROOTS[0]} to {ROOTS[-1]}.
 
 {markdown_table(["notebook", "run on", "roots", "roots that fail", "root: what failed"], runs)}
 

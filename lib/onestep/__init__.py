@@ -12,7 +12,7 @@ __main__   the same from the command line
 zhou_ge/   the second source, with a theory/ and a simulate/ of its own; imported when it is asked for
 estimates  numbers with their standard errors, from replicates
 report     what a notebook hands over: figures and verdicts
-checks     arguments and memory
+checks     arguments, memory and whole files
 blas       how many threads linear algebra takes
 """
 

@@ -1,5 +1,6 @@
-"""Argument checks shared by the public calls: each names the argument, its value and what is allowed."""
+"""Argument checks shared by the public calls: each names the argument, its value and what is allowed; whole files."""
 
+import os
 import tempfile
 from math import inf
 from numbers import Real
@@ -80,6 +81,16 @@ def folder(argument, path):
     except OSError as error:
         raise ValueError(f"{argument} = {str(path)!r}: cannot be written: {error.strerror}") from error
     return path
+
+
+def write(path, data):
+    """Write bytes to a file, all or none: a reader meets the old file or the new one."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def available_gib():

@@ -6,6 +6,7 @@ from io import BytesIO
 
 import numpy as np
 
+from .. import checks
 from ..estimates import Estimate, mean
 from . import session
 
@@ -82,8 +83,8 @@ def save(fig, name, finding, **arrays):
     pyplot.close(fig)
     archive = BytesIO()
     np.savez_compressed(archive, parameters=json.dumps(session.parameters(), sort_keys=True), **numbers)
-    session.write(stem.with_suffix(".png"), picture)
-    session.write(stem.with_suffix(".npz"), archive.getvalue())
+    checks.write(stem.with_suffix(".png"), picture)
+    checks.write(stem.with_suffix(".npz"), archive.getvalue())
     session.saved[name] = finding
     session.show({"image/png": b64encode(smaller).decode(), "text/plain": finding})
 

@@ -43,16 +43,6 @@ def show(data):
         print(data["text/plain"])
 
 
-def write(path, data):
-    """Write bytes to a file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def check_name(name):
     """ValueError for a name that is not two digits, an underscore and lower-case words."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -15,7 +15,7 @@ import json
 import numpy as np
 from scipy import special
 
-from .. import estimates
+from .. import checks, estimates
 from ..estimates import Estimate
 from . import session
 
@@ -121,7 +121,7 @@ class Verdicts:
             "rows": self.rows,
         }
         text = json.dumps(ledger, indent=1, sort_keys=True, ensure_ascii=False)
-        session.write(session.directory() / f"{self.notebook}.json", f"{text}\n".encode())
+        checks.write(session.directory() / f"{self.notebook}.json", f"{text}\n".encode())
         failing = [row for row in self.rows if not row["passed"]]
         if failing and not session.ledger_only():
             raise AssertionError("; ".join(describe(row) for row in failing))

@@ -185,13 +185,7 @@ def _files(trials):
 
 def _keep(file, result):
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        part.write_bytes(gzip.compress(pickle.dumps((file.name, result)), 1))
-        part.replace(file)  # a reader meets the whole file or none
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    checks.write(file, gzip.compress(pickle.dumps((file.name, result)), 1))
 
 
 def _kept(file):

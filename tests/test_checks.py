@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onestep import Problem, checks, hermite, simulate, study, theory
+from onestep import Problem, checks, simulate, study, theory
 
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
@@ -50,7 +50,6 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.spectra.weights(SMALL.replace(N=1)), "N = 1, d = 20: both must be at least 2"),
         (lambda: simulate.losses(SMALL, 1.0, trials=2, test_size="5"), "test_size = '5': must be a whole number >= 1"),
         (lambda: simulate.losses(SMALL, 1.0, trials=2, redraws="4"), "redraws = '4': must be a whole number >= 1"),
         (lambda: theory.losses(SMALL, "3"), "eta = '3': must be a number"),
@@ -71,7 +70,6 @@ def test_sizes_beyond_memory_are_refused_before_anything_is_drawn(call):
         (lambda: simulate.data.Rows(10**400), "X: must be an array of real numbers, not int"),
         (lambda: simulate.svd.operator_norm(np.full((20, 15), np.nan)), r"A \(20, 15\): must be"),
         (lambda: study(SMALL, trials=0, jobs=0), "jobs = 0: must be a whole number >= 1"),
-        (lambda: hermite.shifted("tanh", "a"), "by = 'a': must be a finite number"),
         (lambda: simulate.draw(SMALL, 0), "rng = 0: must be a numpy Generator"),
         (lambda: simulate.draw(SMALL, simulate.key(0), data=np.eye(20)), "data: must be .*Rows.*, not ndarray"),
         (lambda: simulate.repeat(3, 2, 0), "replicate = 3: must be a function"),

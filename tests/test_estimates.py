@@ -6,29 +6,19 @@ from onestep.estimates import Estimate
 from onestep.simulate import key
 
 
-def test_mean_crossing_and_its_error_cover_the_truth():
+def test_the_jackknife_s_crossing_and_its_error_cover_the_truth():
     x = np.geomspace(1, 100, 9)
     truth, slope = np.log(12), 0.2
     z = []
     for trial in range(300):
         noise = 0.05 * key(2, trial).standard_normal((8, 1))
-        found = estimates.mean_crossing(x, 0.5 + slope * (np.log(x) - truth) + noise, 0.5)
+        found = estimates.jackknife(
+            lambda y: np.log(estimates.crossing(x, y, 0.5)), 0.5 + slope * (np.log(x) - truth) + noise
+        )
         z.append((found.value - truth) / found.se)
         assert found.dof == 7
     assert abs(np.mean(z)) < 0.25
     assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
-
-
-@pytest.mark.slow
-def test_mean_minimum_and_its_error_cover_the_truth():
-    x, z = np.geomspace(1, 60, 7), []
-    curve = np.log(x / 9) ** 2
-    for trial in range(300):
-        found = estimates.mean_minimum(x, curve + 0.3 * key(3, trial).standard_normal((10, 7)))
-        z.append((found.value - np.log(9)) / found.se)
-        assert found.dof == 9
-    assert abs(np.mean(z)) < 0.25
-    assert 0.9 < np.std(z) < 1.3  # t with 9 degrees of freedom: 1.13
 
 
 def test_an_estimate_keeps_the_chi2_of_its_fit():
@@ -113,15 +103,13 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
             lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(np.ones(2), 0.1)]),
             "parts: must be of one shape",
         ),
-        (lambda: estimates.minimum([1, 2, 4, 8], [4, 3, 2, 1], degree=2), "no minimum"),
-        (lambda: estimates.minimum([1, 2, 4, 8], [1, 3, 3, 1], degree=2), "no minimum"),
         (lambda: estimates.power_law([1, 2], Estimate(np.array([0, 1]), np.array([0.1, 0.0]))), "positive errors"),
         (lambda: estimates.mean([1.0]), "at least two finite numbers"),
         (lambda: estimates.mean([1.0, np.inf]), "at least two finite numbers"),
         (lambda: estimates.mean(np.ma.masked_greater([1.0, 2.0, 50.0], 10)), "at least two finite numbers"),
         (lambda: estimates.controlled(np.ones(3), np.ones((3, 2))), "k < 2"),
         (lambda: estimates.crossing([1, 2], [0.1, 0.9], "a"), "level = 'a'"),
-        (lambda: estimates.minimum([1, 2, np.inf, 8], [4, 2, 3, 4]), "increasing order"),
+        (lambda: estimates.crossing([1, 2, np.inf, 8], [4, 2, 3, 4], 0.5), "increasing order"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1)] * 2, powers=(0,)), "powers = .*: must be numbers > 0"),
         (lambda: estimates.controlled(np.ones((4, 3)), 2.0), "k < 3"),
         (lambda: estimates.controlled(np.full((4, 3), np.nan), np.ones((4, 1))), "at least two finite numbers"),
@@ -130,8 +118,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.power_law([1, 2], np.array([0, 1])), "must be an Estimate of 2 values, not ndarray"),
         (lambda: estimates.exponent([1, 2], [[1, 2], [1, -2]]), "at least two positive numbers"),
         (lambda: estimates.exponent([1, 2], [1, 2]), "at least two finite numbers"),
-        (lambda: estimates.minimum([1, 2, 4], [1, 2], degree=2), "must be 3 finite numbers"),
-        (lambda: estimates.mean_crossing([1, 2], [[1, 2]], 1.5), "at least two finite numbers"),
+        (lambda: estimates.jackknife(np.sum, [[1, 2]]), "at least two finite numbers"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "standard errors > 0"),
     ],
 )

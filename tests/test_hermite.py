@@ -109,19 +109,6 @@ def test_a_function_that_is_a_polynomial_is_read_as_one():
     assert all(hermite.exact(f) is f for f in hermite.NAMED.values())
 
 
-def test_moving_a_function_sideways():
-    moved = hermite.shifted(hermite.Function(np.sin, np.cos, name="sin"), 0.8)
-    derivatives = np.array([np.sin(0.8), np.cos(0.8), -np.sin(0.8), -np.cos(0.8), np.sin(0.8)])
-    expected = np.exp(-0.5) * derivatives / np.array([1, 1, 2, 6, 24])
-    np.testing.assert_allclose(moved.coefficients(4)[1:], expected[1:], rtol=1e-12)
-    assert moved.mean == pytest.approx(0, abs=1e-15)
-    assert moved.name == "sin(z + 0.8)"
-    np.testing.assert_allclose(moved.derivative(np.array([0.3])), np.cos(1.1))
-    relu = hermite.shifted("shifted_relu", -0.5)
-    assert relu.kinks == (0.5,)
-    assert relu.linear == pytest.approx(0.3085375387259869)  # P(g > 1/2)
-
-
 @pytest.mark.parametrize("name", sorted(hermite.NAMED))
 def test_named_functions_have_no_fault_and_their_derivatives_are_right(name):
     f = hermite.NAMED[name]
@@ -148,8 +135,8 @@ def test_named_functions_have_no_fault_and_their_derivatives_are_right(name):
         (hermite.Function(lambda z: 1e-4 * np.tanh(z), lambda z: 0 * z), "the stated derivative is not that of f"),
         (hermite.Function(lambda z: 1e4 * np.tanh(z)), ""),
         (hermite.Function(lambda z: np.exp(-(z**2)) * z**3), ""),
-        (hermite.shifted("tanh", 0.5), ""),
-        (hermite.shifted("shifted_relu", 0.5), ""),
+        (hermite.Function(lambda z: np.tanh(z + 0.5)), ""),
+        (hermite.Function(lambda z: np.maximum(z + 0.5, 0), kinks=(-0.5,)), ""),
         (hermite.function((0, 1, 0.4, 0.2, 0.06)), ""),
     ],
 )

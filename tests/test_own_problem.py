@@ -123,9 +123,7 @@ def test_the_figure_of_a_problem_whose_best_step_is_none():
 @pytest.mark.parametrize(
     ("p", "options", "message"),
     [
-        (P, {"test_size": 10}, "test_size = 10: belongs to own data"),
         (P, {"trials": 0, "data": simulate.data.Rows(ROWS)}, "trials = 0"),
-        (P, {"test_size": 0, "data": simulate.data.Rows(ROWS)}, "test_size = 0"),
         (P, {"data": ROWS}, "data: must be simulate.data.Rows"),
         (P, {"data": simulate.data.Rows(ROWS[:240])}, "none is left to test on; take n <= 119"),
         (3, {}, "p = 3: must be a Problem"),

@@ -49,7 +49,7 @@ def large_page(kept):
     runs = [[n, r["date"], f"{r['minutes']:.1f}", str(r["rows"]), "<br>".join(r["failing"])] for n, r in kept.items()]
     rows = [(name, row) for name, r in kept.items() for row in r["verdicts"]]
     body = [[n, label(r), r["claimed"], r["measured"], resolution(r), r["verdict"]] for n, r in rows]
-    sharp = [100 * row["resolution"] for _, row in rows if row["kind"] == "agreement"]
+    sharp = [100 * row["resolution"] for _, row in rows]
     return f"""# The precise table
 
 What `make figures PRESET=large` finds: larger sizes, more replicates. Each result is of the notebook as it stood on \

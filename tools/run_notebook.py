@@ -48,12 +48,20 @@ def plan(label, name, *settings):
     if unknown := values.keys() - own:
         raise UserError(f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
     made = digest(json.dumps([code, values]).encode())
-    cost = presets().get("seconds", {}).get(name, 20)
-    facts = {"values": values, "in_force": own | values, "cells": len(code), "cost": cost, "made": made}
     base = ROOT if label == "default" else ROOT / "build" / label
-    facts |= {"book": base / f"notebooks/{name}.ipynb", "figures": base / "figures"}
-    facts |= {"key": digest(made.encode(), library().encode()), "record": ROOT / f"build/{label}/{name}.done"}
-    return SimpleNamespace(label=label, name=name, **facts)
+    return SimpleNamespace(
+        label=label,
+        name=name,
+        values=values,
+        in_force=own | values,
+        cells=len(code),
+        cost=presets().get("seconds", {}).get(name, 20),
+        made=made,
+        key=digest(made.encode(), library().encode()),
+        book=base / f"notebooks/{name}.ipynb",
+        figures=base / "figures",
+        record=ROOT / f"build/{label}/{name}.done",
+    )
 
 
 def setting(text, own):

@@ -89,8 +89,7 @@ def results_table(books, up=""):
             front = [row["quantity"] for row in book["rows"] if row.get("front")]
             for quantity, predicted, measured, _, sharp, _, control in folded(book["rows"])[1]:
                 if quantity in front:
-                    name = re.sub(r"[:,]? (simulated|drawn) / predicted", ", ratio", quantity)
-                    body.append([claim, name, predicted, measured, sharp, control.replace(", rejected", "")])
+                    body.append([claim, quantity, predicted, measured, sharp, control.replace(", rejected", "")])
                     claim = ""  # further rows of the claim
     head = ["claim, source, notebooks", "quantity", "predicted", "measured ± s.e.", "resolution", "rejected controls"]
     return re.sub(r"(?<!\\)( ?)\|( ?)", "|", markdown_table(head, body))  # bars are no words
@@ -100,7 +99,6 @@ def standing(books):
     """(what other seeds say of headline rows, how sharp rows are, [ledger, quantity, off, why] of those off)."""
     reasons, seeds = load(ROOT / "notebooks/reasons.toml", tomllib.loads), records.read("seeds")
     rows = [(book, row) for book in books for row in book["rows"] if not row["control"]]
-    resolved = [100 * row["resolution"] for _, row in rows if row["resolution"]]
     pooled = {(name, row["quantity"]): row["off"] for name, record in seeds.items() for row in record["headlines"]}
     far, sharp, significant = [], [], []
     for book, row in rows:  # only headline rows are pooled
@@ -115,13 +113,13 @@ def standing(books):
     if not far:
         return "No headline row has been run under other seeds", "", []
     said = (
-        f"Of {len(far)} main results that ran under {len(records.ROOTS)} other seeds, the median lies "
-        f"{np.median(far):.2g} % from what is claimed, the worst {max(far):.2g} %, in per cent of the effect. "
+        f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results that have a predicted "
+        f"value lie within {np.median(far):.2g} % of it, in per cent of the effect, the worst {max(far):.2g} % off. "
         f"{len(significant)} differ by more than {FAR} standard errors"
     )
     sharpness = (
-        f"Of all {len(sharp)} main results one run resolves {np.median(sharp):.1f} % (median; {max(sharp):.1f} % at "
-        f"most), of all tests {np.median(resolved):.1f} % ({max(resolved):.0f} % at most)."
+        f"One run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main results, "
+        f"{max(sharp):.0f} % at worst."
     )
     return said, sharpness, significant
 
@@ -159,10 +157,10 @@ def all_verdicts(books, large):
 
 *Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie from it: \
 standard errors, an allowance for what is not noise, or both; an error is *widened* where the sizes of a fit scatter \
-by more than their own. *Resolution* is the tolerance over the effect: an agreement notices an error of this size \
-every other time, one twice as large nearly always; a bound has to be shown, and passes every other time where it \
-holds by this much. A *control* is the claim made false on purpose, with the wrong value or measurement; the row must \
-reject it.
+by more than their own. *Resolution* is the tolerance over the effect, the claimed value or what the row is about: an \
+agreement notices an error of this size every other time, one twice as large nearly always; a bound has to be shown, \
+and passes every other time where it holds by this much. A *control* is the claim made false on purpose, with the \
+wrong value or measurement; the row must reject it.
 """
     for book in books:
         table = markdown_table(*folded(book["rows"]))

@@ -171,39 +171,14 @@ def crossing(x, y, level):
     return float(x[k - 1] * (x[k] / x[k - 1]) ** ((level - y[k - 1]) / (y[k] - y[k - 1])))
 
 
-def mean_crossing(x, samples, level) -> Estimate:
-    """Log of the `crossing` of the mean curve of samples (trials, k), with the jackknife's standard error."""
-    return _jackknife(lambda curve: crossing(x, curve, level), samples)
-
-
-def minimum(x, y, *, degree=3):
-    """Where a curve y (k,) is least: the minimum of the polynomial in log x of that degree < k that fits it best."""
-    x, y = _curve(x, y)
-    if len(x) <= checks.whole("degree", degree, 2):
-        raise ValueError(f"x: must have more than degree = {degree} places, not {len(x)}")
-    log_x = np.log(x)
-    fit = np.polynomial.Polynomial.fit(log_x, y, degree)
-    grid = np.linspace(log_x[0], log_x[-1], 1000)
-    place = grid[np.argmin(fit(grid))]
-    if place in (log_x[0], log_x[-1]):
-        raise ValueError(f"y = {y}: its fit of degree {degree} has no minimum between x = {x[0]:g} and {x[-1]:g}")
-    for _ in range(3):  # Newton's steps: roots of a polynomial whose leading coefficient is all but zero are unstable
-        place -= fit.deriv()(place) / fit.deriv(2)(place)
-    return float(np.exp(place))
-
-
-def mean_minimum(x, samples, *, degree=3) -> Estimate:
-    """Log of the `minimum` of the mean curve of samples (trials, k), with the jackknife's standard error."""
-    return _jackknife(lambda curve: minimum(x, curve, degree=degree), samples)
-
-
-def _jackknife(place, samples):
+def jackknife(statistic, samples) -> Estimate:
+    """A statistic of the mean curve of samples (trials, k), a function (k,) -> float, with the jackknife's error."""
     samples = _replicates(samples)
     trials = len(samples)
     total = samples.sum(axis=0)
-    without = np.log([place((total - row) / (trials - 1)) for row in samples])
+    without = np.array([statistic((total - row) / (trials - 1)) for row in samples])
     error = np.sqrt((trials - 1) * np.mean((without - without.mean()) ** 2))
-    return Estimate(float(np.log(place(total / trials))), float(error), float(trials - 1))
+    return Estimate(float(statistic(total / trials)), float(error), float(trials - 1))
 
 
 def power_law(x, log_y) -> Estimate:

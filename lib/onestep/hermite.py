@@ -16,7 +16,7 @@ from numpy.polynomial import hermite_e, legendre
 from scipy import special
 from scipy.special import expit
 
-from .checks import floats, frozen, number, whole
+from .checks import floats, frozen, whole
 
 _REACH = 16.0  # standard normal mass beyond: 1e-57, below rounding even against the 200th normalised Hermite function
 LONGEST_SERIES = 100  # Hermite coefficients: their Gauss-Hermite rule is still accurate
@@ -27,12 +27,8 @@ _STEP = 0.125  # trapezoid rule: error exp(-2π·(width of the analytic strip)/s
 class Function:
     """A function of one real variable together with what its Gaussian integrals need.
 
-    Parameters
-    ----------
-    f : vectorised callable, R -> R.
-    derivative : vectorised callable, optional; without it a fourth-order difference is used.
-    kinks : points where f or its derivative jumps.
-    name : label for tables and legends.
+    f : function of a real array.  derivative : likewise; without it a fourth-order difference is used.
+    kinks : points where f or its derivative jumps.  name : label for tables and legends.
     """
 
     f: Callable
@@ -321,10 +317,3 @@ NAMED = {
     # smooth and bounded with every c_k != 0: |c_k| = 1/(k! √(2e))
     "tilted_sin": Function(lambda z: np.sin(z + np.pi / 4) - _TILT, lambda z: np.cos(z + np.pi / 4), name="tilted sin"),
 }
-
-
-def shifted(spec, by):
-    """f(z + by) less its Gaussian mean: moved sideways, an odd function gains even coefficients and vice versa."""
-    f, by = function(spec), number("by", by)
-    name = f"{f.name or 'f'}(z {'-' if by < 0 else '+'} {abs(by):g})"
-    return centred(Function(lambda z: f(z + by), lambda z: f.derivative(z + by), [k - by for k in f.kinks], name))

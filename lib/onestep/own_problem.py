@@ -188,7 +188,7 @@ class Study:
 
 
 @one_thread()
-def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None, test_size=None):
+def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=None):
     """Everything this library says about a problem at a handful of steps: a `Study`.
 
     Parameters
@@ -200,8 +200,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     seed, jobs : as in `simulate.repeat`
     tell : called with a line of text when a long part begins, such as print
     data : own inputs, `simulate.data.Rows` or `Sampler` (see `simulate.data.prepared`), in place of Gaussian ones. Each
-        replicate splits rows anew into n for the step, n for the fit and `test_size` to test on
-    test_size : rows to test on, with own data; None for those that are left, at most 1000
+        replicate splits rows anew into n for the step, n for the fit and the rest, at most 1000, to test on
 
     The best step is looked for up to √n, then up to 3√n. At n = 1000 all takes ten to forty seconds of one core;
     the simulation's part grows like n³ with the sizes. ArithmeticError as `theory.losses`.
@@ -216,9 +215,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     asked = p.n ** np.array(ALPHAS) if eta is None else np.atleast_1d(checks.steps(eta))
     options = {"trials": trials, "seed": seed, "jobs": jobs}
     if data is not None:
-        return _on_data(p, np.unique([0.0, *asked]), options, tell, data, test_size)
-    if test_size is not None:
-        raise ValueError(f"test_size = {test_size}: belongs to own data; without them test errors are exact averages")
+        return _on_data(p, np.unique([0.0, *asked]), options, tell, data)
     as_problem(p, standard=True)  # which the spikes require
     family = theory.fixed_point.family(p)
     if eta is None:
@@ -255,12 +252,12 @@ def read_rows(path, how=None):
     return simulate.data.Rows(simulate.data.prepared(X, how) if how else X, y)
 
 
-def _on_data(p, eta, options, tell, data, test_size):
+def _on_data(p, eta, options, tell, data):
     if not options["trials"]:
         raise ValueError("trials = 0: own data are simulated; take at least 2")
     own = simulate.data.labelled(data)
     left = len(data.X) - p.first_samples - p.n if isinstance(data, simulate.data.Rows) else 1000
-    if test_size is None and left < 1:
+    if left < 1:
         taken = f"step and fit take {p.first_samples + p.n} of {len(data.X)} rows"
         most = (len(data.X) - 1) // 2 if p.step_samples is None else len(data.X) - 1 - p.step_samples
         advice = f"take n <= {most}" if most > 0 else "take fewer step_samples"
@@ -269,7 +266,7 @@ def _on_data(p, eta, options, tell, data, test_size):
     labels = "own labels (teacher and noise play no part)" if own else teacher
     predicted = None if own else theory.losses(p, eta)
     tell(f"simulating {options['trials']} splits")
-    options["test_size"] = min(left, 1000) if test_size is None else test_size
+    options["test_size"] = min(left, 1000)
     found = simulate.losses(p, eta, data=data, **options)
     return Study(p, eta, options["trials"], found.mean, predicted, labels)
 

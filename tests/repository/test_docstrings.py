@@ -28,6 +28,13 @@ def test_the_public_face_names_its_parameters_in_sections(call):
     assert not set(inspect.signature(call).parameters) - listed
 
 
+def test_sections_stand_on_the_public_face_alone():
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    found = [node.name for node in nodes if "\n----" in (ast.get_docstring(node) or "")]
+    assert sorted(found) == sorted(call.__name__ for call in FACE)
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_is_public_has_a_docstring(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -60,20 +60,3 @@ def test_many_labels_at_once_are_fitted_one_by_one(N):
         one, loss = simulate.ridge(F, Y[:, k], 0.05)
         np.testing.assert_allclose(a[:, k], one, rtol=1e-9, atol=1e-14)
         assert train[k] == pytest.approx(loss, rel=1e-12)
-
-
-@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
-@pytest.mark.parametrize("output", ["negligible", "full"])
-def test_steps_with_other_rows_differ_in_the_rest_of_the_gradient_alone(layer, output):
-    p, eta = P.replace(first_layer=layer, initial_output=output), 4.0
-    now = simulate.draw(p, simulate.key(3))
-    G = simulate.gradient(p, now)
-    real, restored, rank_one = (simulate.stepped(p, now, G, eta, rows=rows) for rows in simulate.network.ROWS)
-    np.testing.assert_array_equal(real, now.W0 + eta * G)
-    spike = eta * p.student.linear * np.outer(now.a, now.X.T @ simulate.residual(p, now) / p.n)
-    np.testing.assert_allclose(rank_one - now.W0, spike, atol=1e-14)
-    lengths = [np.linalg.norm(W - shift, axis=1) for W, shift in ((now.W0, 0), (restored, spike), (real, spike))]
-    np.testing.assert_allclose(lengths[0], lengths[1])
-    np.testing.assert_allclose((restored - spike) * (lengths[2] / lengths[0])[:, None], real - spike, atol=1e-13)
-    with pytest.raises(ValueError, match="rows = 'grown'"):
-        simulate.stepped(p, now, G, eta, rows="grown")

@@ -1,6 +1,5 @@
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
-from inspect import isfunction, ismodule, signature
 from multiprocessing import get_context
 
 import numpy as np
@@ -58,18 +57,6 @@ DRAWS = {
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_any_executor_gives_the_same_numbers(draw, pool):
     np.testing.assert_equal(numbers(draw(trials=3, seed=1, executor=pool)), numbers(draw(trials=3, seed=1)))
-
-
-def test_every_function_with_trials_is_among_them():
-    found = {
-        function
-        for room in filter(ismodule, vars(simulate).values())
-        for function in filter(isfunction, vars(room).values())
-        if function.__module__ == room.__name__
-        and function.__name__[0] != "_"
-        and {"run", "jobs"} & set(signature(function).parameters)
-    }
-    assert found == {draw.func for draw in DRAWS.values()}
 
 
 def test_what_is_no_executor_is_refused():

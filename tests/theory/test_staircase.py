@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import linalg
 
 from onestep import Problem, theory
 
@@ -34,22 +33,6 @@ def test_growing_rows_are_the_limit_of_the_uniform_theory(problem):
         before, after = getattr(at, name)
         assert before - after == pytest.approx(getattr(grown, name), rel=0.01)
         assert abs(before - after - getattr(theorem, name)) > 0.05 * getattr(theorem, name)
-
-
-@pytest.mark.parametrize("setting", [1, 2])
-def test_special_cases_printed_in_the_slides(setting):
-    p = SETTINGS[setting]
-    t, D = theory.traces(p), p.D
-    c = p.target.coefficients(2)
-    first = p.psi * p.ridge * c[1] ** 4 * t.m2 / (p.phi * D)
-    second = first + 4 * p.psi * p.ridge * c[1] ** 4 * c[2] ** 2 * t.m1 / (3 * p.phi * D**2)
-    assert theory.gains(p, 1).train == pytest.approx(first, rel=1e-12)
-    assert theory.gains(p, 2).train == pytest.approx(second, rel=1e-12)
-    ratio = p.phi / p.psi / t.m1**2
-    test1 = ratio * c[1] ** 4 / D * -t.dm2
-    test2 = test1 + ratio * 4 * c[1] ** 4 * c[2] ** 2 / (3 * D**2) * -t.dm1
-    assert theory.gains(p, 1).test == pytest.approx(test1, rel=1e-12)
-    assert theory.gains(p, 2).test == pytest.approx(test2, rel=1e-12)
 
 
 def test_printed_test_error_is_the_slides_and_far_off():
@@ -92,33 +75,6 @@ def double_sum(p, order):
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_compact_form_equals_the_theorems_double_sum(order):
     assert theory.gains(RICH, order).train == pytest.approx(double_sum(RICH, order), rel=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_gains_against_ridge_on_explicit_limit_features(order):
-    """Gaussian-equivalent features plus z^{∘k} with a huge weight: the mean drop of 24 draws against Δ_ℓ."""
-    p = RICH.replace(teacher=(0, 1, 0.4, 0.15, 0.05))
-    rng = np.random.default_rng(order)
-    drops = [explicit_drop(p, order, rng) for _ in range(24)]
-    error = np.std(drops, ddof=1) / np.sqrt(24)
-    assert error < 0.1 * np.mean(drops)  # else the comparison below could not fail
-    assert abs(np.mean(drops) - theory.gains(p, order).train) < 3 * error + 0.01 * np.mean(drops)
-
-
-def explicit_drop(p, order, rng):
-    W = rng.standard_normal((p.N, p.d))
-    W /= np.linalg.norm(W, axis=1, keepdims=True)
-    X = rng.standard_normal((p.n, p.d))
-    F = p.student.linear * X @ W.T + np.sqrt(p.student.tail) * rng.standard_normal((p.n, p.N))
-    z = X[:, 0]
-    y = p.target(p.rho * z + np.sqrt(1 - p.rho**2) * X[:, 1]) + p.noise * rng.standard_normal(p.n)
-    spikes = 1e3 * np.column_stack([z**k for k in range(1, order + 1)])
-    before, after = (
-        y - A @ linalg.solve(A.T @ A + p.ridge * p.n * np.eye(A.shape[1]), A.T @ y, assume_a="pos")
-        for A in (F, np.column_stack([F, spikes]))
-    )
-    return y @ (before - after) / p.n
 
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
@@ -207,26 +163,8 @@ def test_small_steps_change_nothing_and_sign_flips_do_not_matter(output):
         )
 
 
-@pytest.mark.parametrize("layer", ["sphere", "gaussian"])
-def test_an_intercept_takes_the_constant_out_of_the_second_spike(layer):
-    """(z² + q)² has mean 2 + (1 + q)²; without its mean, 2. So a stair of 1/3 becomes 1/2, whatever the rows do."""
-    p = SETTINGS[2].replace(noise=0.5)
-    stair = {
-        options: theory.gains(p.replace(first_layer=layer), 2, **dict(options)).train
-        - theory.gains(p.replace(first_layer=layer), 1, **dict(options)).train
-        for options in ((), (("intercept", True),), (("intercept", True), ("growing_rows", True)))
-    }
-    free, grown = stair[("intercept", True),], stair[("intercept", True), ("growing_rows", True)]
-    assert free == pytest.approx(grown, rel=1e-12)
-    assert free == pytest.approx(1.5 * (theory.gains(p, 2).train - theory.gains(p, 1).train))
-    assert (stair[()] == pytest.approx(free / 1.5)) == (layer == "sphere")
-
-
-def test_growing_rows_matter_to_even_spikes_without_an_intercept_alone():
+def test_growing_rows_matter_to_even_spikes_alone():
     rich = RICH.replace(teacher=(0.0, 1.0, 0.5, 0.4, 0.3))
-    for order in (1, 2, 3, 4):
-        with_intercept = [theory.gains(rich, order, growing_rows=grown, intercept=True).test for grown in (False, True)]
-        assert with_intercept[0] == pytest.approx(with_intercept[1], rel=1e-9)
     third = [
         theory.gains(rich, 3, growing_rows=grown).test - theory.gains(rich, 2, growing_rows=grown).test
         for grown in (False, True)
@@ -254,8 +192,7 @@ def test_shapes_follow_eta():
         (lambda: theory.gains(RICH, 3, printed=True), "order = 3.*1 and 2 only"),
         (lambda: theory.gains(RICH, -1), "order = -1"),
         (lambda: theory.gains(RICH, 2, printed=True, growing_rows=True), "growing_rows = True"),
-        (lambda: theory.gains(RICH, 2, printed=True, intercept=True), "intercept = True"),
-        (lambda: theory.gains(RICH, 2, intercept="no"), "intercept = 'no': must be True or False"),
+        (lambda: theory.gains(RICH, 2, growing_rows="no"), "growing_rows = 'no': must be True or False"),
         (lambda: theory.losses(RICH, 1.0, method="spiked", growing_rows="no"), "growing_rows = 'no': must be True or"),
         (lambda: theory.staircase.spiked(RICH, -1.0), "eta = -1.0"),
         (lambda: theory.staircase.spiked(RICH, np.ones((2, 2))), "eta"),

@@ -118,14 +118,6 @@ def test_samples_of_ones_own(rng, teacher):
     assert np.mean((predict(own, end.a, end.W, X) - y) ** 2) == pytest.approx(end.loss, rel=1e-9)
 
 
-def test_test_loss_is_the_error_on_fresh_samples(rng, teacher):
-    system = simulate.sample(teacher, 80, rng, noise=0.3)
-    a, W = rng.standard_normal(4), rng.standard_normal((4, 7))
-    X = rng.standard_normal((400_000, 7))
-    error = (predict(system, a, W, X) - np.maximum(X @ teacher.directions.T, 0) @ teacher.weights) ** 2
-    assert system.test_loss(a, W) == pytest.approx(error.mean(), abs=5 * error.std() / np.sqrt(len(X)))
-
-
 @pytest.mark.parametrize("trial", [2, 3, 7])
 def test_descent_on_few_samples_goes_on_where_a_line_search_fails_at_a_kink(trial):
     rng, ridges = key(1, 8, 1, trial, 450), [3e-2, 3e-3]
@@ -192,7 +184,6 @@ def test_whole_numbers_are_as_good_as_others(method):
         (lambda: simulate.Empirical(np.ones((9, 2)), np.ones(8)), r"must be \(n, d\) and \(n,\)"),
         (lambda: simulate.Empirical(np.ones((9, 2)), np.full(9, np.nan)), "finite"),
         (lambda: simulate.Empirical(1j * np.ones((9, 2)), np.ones(9)), "finite"),
-        (lambda: simulate.Empirical(key(0).normal(size=(9, 2)), np.ones(9)).test_loss(*np.eye(2)), "teacher = None"),
         (lambda: simulate.initialise(5, 0, key(0)), "m = 0"),
         (lambda: simulate.initialise(0, 5, key(0)), "d = 0"),
         (lambda: simulate.initialise(5, 3, key(0), scale=0), "scale"),

@@ -78,20 +78,6 @@ def test_neurons_are_added_where_the_certificate_exceeds_one():
     assert low.objective < alone.objective * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("teacher", [ORTHOGONAL, CLOSE, OPPOSITE, UNEQUAL])
-def test_the_gap_is_misfit_mass_off_the_lines_and_imbalance_anywhere(teacher):
-    """The identity of notebook 41, for networks neither balanced nor near: it rests on C_λ = ±1 at the minimiser."""
-    ridge, rng, system = 0.02, key(11), relu.Population(teacher)
-    a, W = rng.standard_normal((2, 3, 7)), rng.standard_normal((2, 3, 7, teacher.d))
-    low, (norms, units) = theory.global_minimum(teacher, ridge), relu.polar(W)
-    misfit = relu.Population(relu.network(low.W, low.a)).loss(a, W)
-    values = theory.certificate(teacher, low, ridge, units)
-    off = ridge * np.sum(np.abs(a) * norms * (1 - np.sign(a) * values), axis=-1)
-    imbalance = ridge / 2 * np.sum((np.abs(a) - norms) ** 2, axis=-1)
-    gap = simulate.objective(system, a, W, ridge) - low.objective
-    np.testing.assert_allclose(misfit + off + imbalance, gap, rtol=1e-6)
-
-
 def test_certificate_of_one_line_in_closed_form():
     teacher = relu.Teacher(np.eye(1, 3), [-2.0])
     low, theta = theory.global_minimum(teacher, 1e-3), np.linspace(0, np.pi / 2, 9)

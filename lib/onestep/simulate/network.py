@@ -8,11 +8,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .. import checks
-from ..checks import choice, whole
+from ..checks import whole
 from ..problem import Problem, as_problem
 from .data import as_data
 
-ROWS = ("real", "restored", "rank one")
 _CHUNK = 1 << 16  # entries per block of elementwise work: a few blocks fit in cache
 
 
@@ -108,23 +107,6 @@ def gradient(p: Problem, draw: Draw):
     G = pre.T @ draw.X
     G *= draw.a[:, None] / len(pre)
     return G
-
-
-def stepped(p: Problem, draw: Draw, G, eta, *, rows="real"):
-    """The first layer after a step of size eta along the gradient G = c_1 a βᵀ + E; shape (N, d).
-
-    rows : "real" for W0 + ηG; "rank one" for W0 + c_1 η a βᵀ; "restored" for the real step with the rows of W0 + ηE
-        brought back to their lengths in W0 before c_1 η a βᵀ is added: what the step does but for growing rows.
-    """
-    choice("rows", rows, ROWS)
-    if rows == "real":
-        return draw.W0 + eta * G
-    spike = np.outer(p.student.linear * eta * draw.a, direction(p, draw))
-    if rows == "rank one":
-        return draw.W0 + spike
-    W = draw.W0 + eta * G - spike
-    W *= np.linalg.norm(draw.W0, axis=1, keepdims=True) / np.linalg.norm(W, axis=1, keepdims=True)
-    return W + spike
 
 
 def features(p: Problem, base, move, eta, *, out=None):

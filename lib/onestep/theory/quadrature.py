@@ -91,9 +91,9 @@ def dimensions(d):
 
 
 def expand(f, mean, std, d):
-    """E f P_k, k = 0..3, and the second moment of the rest, of f(mean + std·s); P_k and s as for `zonal`.
+    """E f P_k (4, *shape), k = 0..3, of f(mean + std·s), and the second moment of the rest; P_k and s as for `zonal`.
 
-    f : hermite.Function.  mean, std : Of one shape.  d : Inputs.  Returns array, (4, *shape); array, (*shape).
+    f : a `hermite.Function`.  mean, std : arrays of one shape.  d : inputs.
     """
     d = float(d)
     smooth, panel, reach = _FINE if d > _LARGE else _USUAL

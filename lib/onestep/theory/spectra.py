@@ -26,9 +26,8 @@ from math import exp, log, sqrt
 
 import numpy as np
 import scipy
-from scipy.special import ndtri
 
-from ..checks import choice, memory, number, steps, whole
+from ..checks import choice, number, steps, whole
 from ..problem import Problem, as_problem
 from .quadrature import graded
 from .staircase import monomials, require_spikes
@@ -87,33 +86,6 @@ class FeatureSpikes:
     overlap: np.ndarray
 
 
-def weights(p: Problem, eta=0.0) -> Law:
-    """`Law` of the singular values of W = W0 + ηG without its spike; a Gaussian W0 and one on the sphere have the same.
-
-    The part of row i of the gradient that is not rank one is taken as independent isotropic noise, by which ‖w_i‖²
-    grows to r_i² = 1 + η²a_i² `p.row_growth`.
-    """
-    if min(as_problem(p).N, p.d) < 2:
-        raise ValueError(f"N = {p.N}, d = {p.d}: both must be at least 2 for a law of singular values")
-    memory(64 * float(p.N) / 2**30)
-    return _law_of_weights(p, _rows(p, number("eta", eta, least=0))[1])
-
-
-def _law_of_weights(p, t):
-    def delta(w):
-        gap = w - t
-        return (t / gap).mean() / p.psi, -(t / gap**2).mean() / p.psi
-
-    return Law(delta, t.max())
-
-
-def _rows(p, eta):
-    """√N a_i at N equally likely quantiles of N(0, 1), of mean square 1, and r_i²; both (N,)."""
-    u = ndtri((np.arange(p.N) + 0.5) / p.N)
-    u /= sqrt(np.mean(u**2))
-    return u, 1 + u**2 * _growth(p, eta)
-
-
 def _growth(p, eta):
     """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
     return eta**2 / p.N * as_problem(p, standard=True).row_growth
@@ -156,9 +128,9 @@ def _explained(psi, s, tail, w):
 def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> FeatureSpikes:
     """Spikes of F/√n at a finite step: singular values and overlaps of the left vectors with the monomials.
 
-    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u) with r² as in `weights`; at
-    r = 1 it is Σ c_k (s z u)^k, all monomials at once and at their strength at this n. The growth r² - 1 is of the
-    order of the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
+    With z = X̃β/√D, u = √N a and s = η c_1 √(D/N), F - F0 ≃ μ0(z, u) = E σ(r g + s z u); at r = 1 it is Σ c_k (s z u)^k,
+    all monomials at once and at their strength at this n. The growth r² - 1 = η²a_i² `p.row_growth` is of the order of
+    the second monomial at every n: it adds a constant to (X̃β)^{∘2}. Spike j sits at the w where
     N σ_j²/w = 1, σ_j the j-th singular value of the operator T^{1/2} μ0 V^{1/2} between L²(u) and L²(z), T acting on
     the linear function of z alone and V = 1 + δ/γ. Lengths of inputs, ‖x̃‖² = d(1 + e√(2/d)), add e κ(z, u)/√(2d) with
     κ = r ∂μ0/∂r = E (g² - 1) σ(r g + s z u), without a step the rank-one part c_2(‖x̃‖²/d - 1)1ᵀ; those of Gaussian
@@ -182,23 +154,10 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
     return FeatureSpikes(value, overlap)
 
 
-def visible_from(p: Problem, eta):
-    """The singular value of F/√n above which one counts as visible: (1 + 2 n^{-2/3}) times the bulk's edge.
-
-    n^{-2/3} is the scale on which the bulk's own largest value fluctuates, so that none of it is mistaken for a spike.
-    """
-    eta = steps(eta)
-    edges = [features(p, step).edge for step in np.atleast_1d(eta)]
-    return (np.array(edges) * _margin(p)).reshape(eta.shape)[()]
-
-
-def _margin(p):
-    return 1 + 2 * float(p.n) ** (-2 / 3)
-
-
 def visible(p: Problem, eta, count=_MOST):
-    """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above `visible_from`.
+    """How many spikes of F stand visibly out of its bulk, at this n: values of `feature_spikes` above a margin.
 
+    The margin is (1 + 2 n^{-2/3}) times the bulk's edge: n^{-2/3} is the scale on which its largest value fluctuates.
     At most min(n, N), and mostly fewer than the thresholds (k - 1)/2k say for n → ∞: at n in the thousands every spike
     emerges later than its own. The bulk's law keeps mean squares over units and samples, exact for |c_2/c_1| η much
     below √n; bulks of ReLUs and of quadratic activations are wider beyond.
@@ -206,8 +165,8 @@ def visible(p: Problem, eta, count=_MOST):
     count : spikes looked for, from 1 to 8.
     """
     eta, count = steps(eta), _count(count)
-    kernels = [_Kernel(p, step) for step in np.atleast_1d(eta)]
-    strengths = np.array([kernel.strengths(kernel.law.beyond(_margin(p)))[:count] for kernel in kernels])
+    kernels, margin = [_Kernel(p, step) for step in np.atleast_1d(eta)], 1 + 2 * float(p.n) ** (-2 / 3)
+    strengths = np.array([kernel.strengths(kernel.law.beyond(margin))[:count] for kernel in kernels])
     return np.minimum((strengths > 1).sum(1), min(p.n, p.N, _MOST)).reshape(eta.shape)[()]  # as strengths decrease in w
 
 

@@ -35,9 +35,7 @@ def growth_ratio(p: Problem):
     return p.row_growth / (p.student.linear**2 * p.D)
 
 
-def gains(
-    p: Problem, order: int, *, printed: bool = False, growing_rows: bool = False, intercept: bool = False
-) -> Losses:
+def gains(p: Problem, order: int, *, printed: bool = False, growing_rows: bool = False) -> Losses:
     """Plateaus Δ_ℓ = lim L_tr(F0) - L_tr(F) and Λ_ℓ = lim L_te(F0) - L_te(F) for ℓ spikes.
 
     Δ_ℓ is the slides' theorem in the form λ bᵀΞᵀ(ΞGΞᵀ)⁻¹Ξb, with D of the residual and the mean that Gaussian rows give
@@ -51,26 +49,21 @@ def gains(
         ℓ <= 2.
     growing_rows : False for the features F_ℓ of the slides; True for the network's, whose spikes from the second on
         carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
-    intercept : whether the second layer has a constant free of charge, or features are centred. Then growing rows
-        change nothing at any ℓ: 1, z, …, z^ℓ and 1, E_g (z + √q g), …, E_g (z + √q g)^ℓ span the same functions.
 
     Returns
     -------
     `Losses` with train = Δ_ℓ and test = Λ_ℓ, two floats.
     """
     order = whole("order", order, 0)
-    for option, value in (("printed", printed), ("growing_rows", growing_rows), ("intercept", intercept)):
-        flag(option, value)
-    if printed and (growing_rows or intercept):
-        option = "growing_rows" if growing_rows else "intercept"
-        raise ValueError(f"{option} = True: the slides print no formula with it; leave printed at False")
+    if flag("printed", printed) & flag("growing_rows", growing_rows):
+        raise ValueError("growing_rows = True: the slides print no formula with it; leave printed at False")
     if printed and order > 2:
         raise ValueError(f"order = {order}: the slides print test-error gains for orders 1 and 2 only")
     require_spikes(p, order)
     if order == 0:
         return Losses(0.0, 0.0)
     signs = np.sign(p.student.coefficients(order)[1:])
-    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0, intercept)
+    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
     t, D = traces(p), p.replace(initial_output="negligible").D
@@ -116,11 +109,11 @@ def require_spikes(p, order):
         )
 
 
-def _drops(p, log_strength, signs, growth=0.0, intercept=False):
+def _drops(p, log_strength, signs, growth):
     """Drops of train loss and test error caused by spikes of given strength.
 
     log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
-    growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.  intercept : as in `gains`.
+    growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives
         L_tr(F0) - L_tr(F) = λ hᵀ [H + (E⁻¹ + C)(Γ - YᵀR0Y)⁻¹(E⁻¹ + C)ᵀ]⁻¹ h,
@@ -129,7 +122,7 @@ def _drops(p, log_strength, signs, growth=0.0, intercept=False):
     """
     t, K = traces(p), log_strength.shape[1]
     at = response(t.nu + 1j * IMAGINARY, p.phi, p.psi, p.student.linear, p.student.tail)
-    h, H, cross = _spike_forms(p, at, K, growth, intercept)
+    h, H, cross = _spike_forms(p, at, K, growth)
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
@@ -138,7 +131,7 @@ def _drops(p, log_strength, signs, growth=0.0, intercept=False):
     return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
 
 
-def _spike_forms(p, at, K, growth, intercept):
+def _spike_forms(p, at, K, growth):
     """h (K,), H (K, K) and C (K, K) of `_drops`, at `at`."""
     ranks = np.arange(K + 1)
     # E_g (z + √q g)^i = Σ_k ξ_ik (1 + q)^{(i-k)/2} H_k(z)
@@ -147,9 +140,7 @@ def _spike_forms(p, at, K, growth, intercept):
     teacher[0] = 0.0
     scale = np.full(K + 1, 1 / at.nu)
     scale[1] = at.T / at.nu
-    if intercept:
-        scale[0] = 0.0
-    elif p.first_layer == "gaussian":
+    if p.first_layer == "gaussian":
         scale[0] /= 1 + common_part(p, at)
     inside, cross = scale.copy(), np.zeros((K, K))
     if p.initial_output == "full":

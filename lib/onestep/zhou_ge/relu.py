@@ -69,12 +69,6 @@ class Teacher:
                 rows = np.vstack([rows, rest / length])
         return rows
 
-    @property
-    def separation(self):
-        """Smallest angle between two of the lines, degrees; 90 for a single one."""
-        cosines = np.abs(np.triu(self.directions @ self.directions.T, 1))
-        return float(np.degrees(np.arccos(cosines.max())))
-
 
 def network(W, a):
     """The Teacher Σ_k a_k ReLU(w_kᵀx) of neurons of any norm, W (r, d) with rows w_k ≠ 0 and a (r,)."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import optimize
 
 from ..checks import choice, floats, number, whole
-from .relu import Population, polar
+from .relu import polar
 
 METHODS = ("quasi-newton", "gradient")
 _MEMORY = 20  # pairs that L-BFGS keeps
@@ -53,17 +53,6 @@ class Empirical:
         """Gram matrix (m, m) and right-hand side (m,) of the least squares for the second layer."""
         F = self._off_affine(np.abs(W @ self.X.T) / 2)
         return F @ F.T / self.n, F @ self.y / self.n
-
-    def test_loss(self, a, W):
-        """E(f - f⋆)² of one network over fresh x ~ N(0, I), affine term included, exact; needs the teacher."""
-        if self.teacher is None:
-            raise ValueError("teacher = None: the test loss needs what made the labels")
-        rest = self.labels - (a / 2) @ np.abs(W @ self.X.T)
-        constant, *linear = np.linalg.lstsq(np.column_stack([np.ones(self.n), self.X]), rest)[0]
-        V, b = self.teacher.directions, self.teacher.weights
-        lengths = a @ np.linalg.norm(W, axis=1) - b.sum()
-        off = constant + lengths / np.sqrt(2 * np.pi)  # E|wᵀx|/2 = ‖w‖/√(2π)
-        return float(Population(self.teacher).loss(a, W) + off**2 + np.sum((linear - b @ V / 2) ** 2))
 
     def _residual(self, features, a):
         return self._off_affine((a[..., None, :] @ features)[..., 0, :] / 2) - self.y

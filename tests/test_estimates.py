@@ -21,6 +21,14 @@ def test_the_jackknife_s_crossing_and_its_error_cover_the_truth():
     assert 0.95 < np.std(z) < 1.35  # t with 7 degrees of freedom: 1.18
 
 
+def test_the_ratio_of_geometric_means_and_its_error_cover_the_truth():
+    rng, z = key(11), []
+    for _ in range(400):
+        found = estimates.ratio(np.exp(0.3 * rng.standard_normal(20)), 2 * np.exp(0.1 * rng.standard_normal(30)))
+        z.append((found.value - 0.5) / found.se)
+    assert abs(np.mean(z)) < 0.2 and 0.9 < np.std(z) < 1.2
+
+
 def test_an_estimate_keeps_the_chi2_of_its_fit():
     sizes = [100, 200, 400, 800]
     parts = [Estimate(np.array([1.0, 1.0 + off]), np.array([0.1, 0.1]), 20.0) for off in (0.0, 0.3, -0.3, 0.0)]
@@ -118,6 +126,7 @@ def test_limits_are_free_of_the_stated_bias_and_cover_the_truth(powers):
         (lambda: estimates.power_law([1, 2], np.array([0, 1])), "must be an Estimate of 2 values, not ndarray"),
         (lambda: estimates.exponent([1, 2], [[1, 2], [1, -2]]), "at least two positive numbers"),
         (lambda: estimates.exponent([1, 2], [1, 2]), "at least two finite numbers"),
+        (lambda: estimates.ratio([1.0, 2.0], [1.0]), "at least two finite numbers"),
         (lambda: estimates.jackknife(np.sum, [[1, 2]]), "at least two finite numbers"),
         (lambda: estimates.limit([1, 2], [Estimate(1.0, 0.1), Estimate(1.0, 0.0)]), "standard errors > 0"),
     ],

@@ -211,11 +211,11 @@ def exponent(x, samples) -> Estimate:
     return replace(fit, dof=float(counts.sum() - len(x)))  # of the one spread
 
 
-def end_ratio(x, samples) -> Estimate:
-    """y at the last x over y at the first, by a power law through all: `exponent` as a ratio."""
-    fit, span = exponent(x, samples), float(np.log(x[-1] / x[0]))
-    ratio = float(np.exp(span * fit.value))
-    return replace(fit, value=ratio, se=span * ratio * fit.se)
+def ratio(samples, others) -> Estimate:
+    """Geometric mean of positive samples (trials,) over that of independent others, from the spread of either."""
+    gap = mean(np.log(_replicates(samples))) - mean(np.log(_replicates(others)))
+    value = float(np.exp(gap.value))
+    return replace(gap, value=value, se=value * gap.se)
 
 
 def _replicates(samples):

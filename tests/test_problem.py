@@ -17,6 +17,7 @@ P = Problem(1000, 300, 500)
         ({"ridge": "0.1"}, "ridge = '0.1'"),
         ({"noise": -0.1}, "noise = -0.1: must be a finite number >= 0"),
         ({"noise": np.inf}, "noise = inf"),
+        ({"noise": 1e200}, r"noise = 1e\+200: must be at most 1e150"),
         ({"activation": "ramp"}, "activation = 'ramp': unknown name; known are"),
         ({"activation": np.exp}, r"activation = .*subtract 1\.6487"),
         ({"teacher": (1.0, 1.0)}, "teacher = .*let the first coefficient be 0"),

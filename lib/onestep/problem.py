@@ -63,6 +63,8 @@ class Problem:
         checked["readout"] = _readout(self.readout)
         if self.step_samples is not None:
             checked["step_samples"] = whole("step_samples", self.step_samples, 1)
+        if checked["noise"] > 1e150:
+            raise ValueError(f"noise = {self.noise!r}: must be at most 1e150, as its square enters")
         for field, value in checked.items():
             object.__setattr__(self, field, value)
         for field in ("activation", "teacher"):

@@ -2,7 +2,7 @@
 
 `python tools/tables.py` writes them anew and runs nothing; `make figures` ends with it. A page quotes by comments:
 
-`<!-- row 13 stair 2 --> claimed | measured |`   two cells, of that notebook's first row with these words
+`<!-- row 13 stair 2 --> claimed | measured |`   two cells, of that notebook's first row with these words, controls last
 `<!-- erratum equation_3:begin -->`              a script of docs/errata and what it prints, up to `<!-- end -->`
 `<!-- gain_1 -->0.2958`                          a number with a name; a test compares it with the library
 `![...](../figures/14_gains.png)`                a figure, with its finding as alternative text
@@ -175,7 +175,8 @@ def quoted(page, books):
     findings = {name: finding for book in books for name, finding in book["figures"].items()}
 
     def row(match):
-        for each in (row for book in books if book["notebook"][:2] == match[2] for row in book["rows"]):
+        rows = (row for book in books if book["notebook"][:2] == match[2] for row in book["rows"])
+        for each in sorted(rows, key=lambda row: row["control"]):  # controls bear the words of others, too
             if match[3] in each["quantity"]:
                 return f"{match[1]} {escaped(each['claimed'])} | {escaped(each['measured'])} |"
         raise UserError(f"{page} quotes {match[3]!r}, which no row of notebook {match[2]} has")

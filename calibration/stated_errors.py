@@ -2,7 +2,7 @@
 
     stated_errors.py            what multiple of the stated error the problems of stated_errors.csv need, and shares
     stated_errors.py predict    compute the columns of the theory anew
-    stated_errors.py simulate   add the problems that the table lacks
+    stated_errors.py simulate   fill in the columns of the simulation where a problem's "trials" is empty
 
 The law is that of `theory.every_step.Error`. The number of replicates depends on the machine, so that a problem
 simulated anew agrees with the table within standard errors, not digit for digit.
@@ -11,23 +11,35 @@ simulated anew agrees with the table within standard errors, not digit for digit
 import csv
 import sys
 import warnings
+from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 
-from onestep import Problem, simulate, theory
-from random_problems import CORNERS, FIELDS, LAST, NEW, draw, problem
+from onestep import Problem, checks, simulate, theory
 
 TABLE = Path(__file__).with_suffix(".csv")
-PROBLEMS = 600
+NEW, LAST, CORNERS = 240, 380, 480  # first numbers drawn after a first fit, after the law was settled, and in corners
 SECONDS = 12  # of one core for each problem
 LOSSES = ("train", "test")
 SHARES = {1: 0.65, 2: 0.92}  # of the deviations within so many stated standard deviations, at least
 FEWEST = 15  # problems of a stratum that is judged
 MEASURED, PREDICTED = ("train", "train_se", "test", "test_se"), ("predicted_train", "predicted_test")
-COLUMNS = ("problem", *FIELDS, "eta", "trials", *MEASURED, *PREDICTED)
+
+
+def law(word):
+    """What a word says of an activation, a teacher or a readout."""
+    return tuple(map(float, word.split())) if word[0].isdigit() else word
+
+
+def problem(fields):
+    """The `Problem` of fields in words."""
+    numbers = {name: float(fields[name]) for name in ("ridge", "noise")}
+    numbers |= {name: int(fields[name]) if fields[name] else None for name in ("n", "d", "N", "step_samples")}
+    laws = {name: law(fields[name]) for name in ("activation", "teacher", "readout")}
+    return Problem(**numbers, **laws, first_layer=fields["first_layer"], initial_output=fields["initial_output"])
 
 
 def table():
@@ -39,10 +51,12 @@ def table():
 
 
 def write(rows):
-    with TABLE.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(sorted(rows, key=lambda row: int(row["problem"])))
+    """Put rows in the place of the table's, with its own columns, whole or not at all."""
+    columns, file = [name for name in rows[0] if name not in ("p", "step")], StringIO()
+    writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    checks.write(TABLE, file.getvalue().encode())
 
 
 def predicted(p, eta):
@@ -53,22 +67,14 @@ def predicted(p, eta):
     return [{k: f"{x:.5g}" for k, x in zip(PREDICTED, row, strict=True)} for row in values]
 
 
-def simulated(number):
-    """Rows of the problem of this number, one a step."""
-    fields = draw(number)
-    p = problem(fields)
-    if number >= CORNERS and theory.uncalibrated(p):
-        return []  # large problems, of which nothing is judged
-    last = 0.999 * longest(p) if number >= CORNERS else p.n**0.5
-    eta = np.array([0.0, *(float(f"{step:.4g}") for step in (p.n**0.35, last))])
+def simulated(p, eta, number):
+    """Columns of the simulation for one problem, one dictionary a step."""
     started = process_time()
     simulate.losses(p, eta, trials=8, seed=0, redraws=8, jobs=1)
     trials = int(np.clip(8 * SECONDS / (process_time() - started), 24, 6000))
     found = simulate.losses(p, eta, trials=trials, seed=(40, number), redraws=8, jobs=1).mean
     values = np.transpose([found.train.value, found.train.se, found.test.value, found.test.se])
-    measured = [{k: f"{x:.5g}" for k, x in zip(MEASURED, row, strict=True)} for row in values]
-    both = zip(eta, measured, predicted(p, eta), strict=True)
-    return [{"problem": number, **fields, "eta": step, "trials": trials, **a, **b} for step, a, b in both]
+    return [{k: f"{x:.5g}" for k, x in zip(MEASURED, row, strict=True)} | {"trials": trials} for row in values]
 
 
 def longest(p):
@@ -154,16 +160,15 @@ def shares(every):
 
 def main(argument=""):
     rows = table()
-    if argument == "simulate":
-        for number in sorted(set(range(PROBLEMS)) - {int(row["problem"]) for row in rows}):
-            rows += simulated(number)
-            write(rows)
-    elif argument == "predict":
-        for _, each in groupby(rows, key=lambda row: row["problem"]):
+    if argument in ("predict", "simulate"):
+        for number, each in groupby(rows, key=lambda row: row["problem"]):
             mine = list(each)
-            for row, new in zip(mine, predicted(mine[0]["p"], [row["step"] for row in mine]), strict=True):
-                row |= new
-        write(rows)
+            p, eta = mine[0]["p"], [row["step"] for row in mine]
+            if argument == "predict" or not mine[0]["trials"]:
+                columns = predicted(p, eta) if argument == "predict" else simulated(p, eta, int(number))
+                for row, new in zip(mine, columns, strict=True):
+                    row |= new
+                write(rows)
     else:
         inside = covered(rows)
         median = 100 * np.median(deviations(inside, "test")[2])

@@ -1,35 +1,11 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from onestep import Problem, checks, simulate, study, theory
+from onestep import Problem, simulate, study, theory
 
 SMALL = Problem(60, 20, 30)
 HUGE = Problem(10**7, 3 * 10**6, 5 * 10**6)
 LARGEST = Problem(10**300, 10**300, 10**300)
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    checks.write(tmp_path / "x", b"old")
-
-    def full(path, data):
-        with open(path, "wb") as file:
-            file.write(data[:1])
-        raise OSError("no space left")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(OSError, match="no space left"):
-        checks.write(tmp_path / "x", b"new")
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
-    assert (tmp_path / "x").read_bytes() == b"old"
-
-
-def test_a_folder_is_made_or_refused(tmp_path):
-    assert checks.folder("--save", tmp_path / "a/b").is_dir()
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match=r"--save = .*file': cannot be written: File exists"):
-        checks.folder("--save", tmp_path / "file")
 
 
 @pytest.mark.parametrize(

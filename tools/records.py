@@ -1,7 +1,7 @@
 """Records of runs too long to repeat, each with its date: figures/large.json and seeds.json, and pages that show them.
 
 large    what `make figures PRESET=large` found
-seeds    what fails under other roots, and how far headline rows lie from what is claimed in the mean over `ROOTS`
+seeds    what fails under other roots, and how far main results lie from what is claimed in the mean over `ROOTS`
 """
 
 import json
@@ -23,11 +23,10 @@ def read(kind):
     return load(path) if path.exists() else {}
 
 
-def keep(kind, found, page):
-    """Put records in place of those of the same notebooks, and show all of them."""
+def keep(kind, found):
+    """Put records in place of those of the same notebooks."""
     kept = dict(sorted((read(kind) | found).items()))
-    text = json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    write({ROOT / f"figures/{kind}.json": text, ROOT / f"figures/{kind}.md": page(kept)})
+    write({ROOT / f"figures/{kind}.json": json.dumps(kept, indent=1, sort_keys=True, ensure_ascii=False) + "\n"})
 
 
 def keep_large(found):
@@ -41,7 +40,7 @@ def keep_large(found):
             "failing": [describe(row) for row in book["rows"] if not row["passed"]],
             "verdicts": [row for row in book["rows"] if row["headline"]],
         }
-    keep("large", kept, large_page)
+    keep("large", kept)
 
 
 def large_page(kept):
@@ -53,11 +52,11 @@ def large_page(kept):
     return f"""# The precise table
 
 What `make figures PRESET=large` finds: larger sizes, more replicates. Each result is of the notebook as it stood on \
-the date given. The median resolution of {len(sharp)} headline rows is {np.median(sharp):.1f} %.
+the date given. The median resolution of {len(sharp)} main results is {np.median(sharp):.1f} %.
 
 {markdown_table(["notebook", "run on", "minutes", "rows", "not as they should be"], runs)}
 
-## Headline rows
+## Main results
 
 {markdown_table(["notebook", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"], body)}
 """
@@ -77,14 +76,14 @@ def seeds(found, roots):
         kept[name] = {"date": date.today().isoformat(), "roots": list(roots), "failed": failed, "headlines": pool}
     print(seeds_page(kept))
     if tuple(roots) == ROOTS:
-        keep("seeds", kept, seeds_page)
+        keep("seeds", kept)
     else:
         print("not kept in figures/seeds.md, which is of the twenty roots of `make seeds`", file=sys.stderr)
     return int(any(record["failed"] for record in kept.values()))
 
 
 def pooled(books):
-    """How far the mean over roots lies from what is claimed, in per cent of the effect, for each headline row."""
+    """How far the mean over roots lies from what is claimed, in per cent of the effect, for each main result."""
     rows = {}
     for row in (row for book in books for row in book["rows"]):
         if row["headline"] and row["kind"] == "agreement" and row["values"]["se"]:
@@ -115,7 +114,7 @@ What notebooks do at their default sizes under twenty other roots than their own
 
 {markdown_table(["notebook", "run on", "roots", "roots that fail", "root: what failed"], runs)}
 
-## Headline rows, pooled
+## Main results, pooled
 
 How far the mean over roots lies from what is claimed, with its standard error, in per cent of the effect that the row \
 is about. Theory and extrapolation leave something out where this is not zero.

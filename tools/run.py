@@ -65,11 +65,13 @@ def run(options):
     if len({name[:2] for name in every}) < len(every):
         raise UserError(f"two notebooks have one number, by which their figures are known: {', '.join(every)}")
     names = [name for name in every if name.startswith(tuple(wanted or [""]))]
+    options.seeds = list(dict.fromkeys(options.seeds))  # two runs under one root would write the same files
     labels = [f"seeds/{seed}" for seed in options.seeds] or ["custom" if options.set else options.preset]
     tasks = [plan(label, name, *options.set) for label in labels for name in names]
     stale = [task for task in tasks if not done(task)]
-    stamp = ROOT / "build/tables"  # touched once tables are made of all ledgers
-    newest = max((path.stat().st_mtime_ns for path in (ROOT / "figures").glob("*.json")), default=0)
+    stamp = ROOT / "build/tables"  # touched once tables are made of all ledgers, for pages as they are
+    made_of = [ROOT / "README.md", *(ROOT / "figures").glob("*.json"), *(ROOT / "docs").glob("*.md")]
+    newest = max(path.stat().st_mtime_ns for path in made_of)
     if not stale and labels == ["default"] and stamp.exists() and stamp.stat().st_mtime_ns > newest:
         print("nothing had to run: the results are those of the last run")  # a committed set holds no failing verdict
         return 0
@@ -79,13 +81,12 @@ def run(options):
     import tables
 
     found = [(task, *tables.outcome(task, said.get(task.key))) for task in tasks]
-    if options.seeds:
-        return records.seeds(found, options.seeds)
-    status = tables.conclude(found)
+    status = records.seeds(found, options.seeds) if options.seeds else tables.conclude(found)
     if labels == ["large"]:
         records.keep_large(found)
-    if labels in (["large"], ["default"]):
+    if options.seeds or labels in (["large"], ["default"]):
         write(tables.pages())
+    if labels == ["default"]:
         stamp.touch()
     if labels == ["default"] and stale:
         same = sum(done(task).get("differences") == [] for task in stale)

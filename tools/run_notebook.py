@@ -150,8 +150,7 @@ def execute(path, task, staging):
         "JUPYTER_PREFER_ENV_PATH": "1",  # this interpreter's kernel
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "ONESTEP_FIGURES": str(staging),
-        "ONESTEP_LEDGER_ONLY": "1" * (task.label != "default"),  # which keep runs whose verdicts fail
-        "ONESTEP_PRESET": task.label,
+        "ONESTEP_PRESET": task.label,  # all but the default keep runs whose verdicts fail
         "ONESTEP_PARAMETERS": json.dumps(task.in_force),
     }
     if task.label == "large":  # hours of replicates: a run that is killed goes on where it was

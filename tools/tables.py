@@ -71,6 +71,9 @@ def pages():
 
     made = {ROOT / "README.md": filled((ROOT / "README.md").read_text(encoding="utf-8"))}
     made[ROOT / "figures/README.md"] = all_verdicts(books, large)
+    for kind, page in (("large", records.large_page), ("seeds", records.seeds_page)):
+        if kept := records.read(kind):
+            made[ROOT / f"figures/{kind}.md"] = page(kept)
     for page in sorted((ROOT / "docs").glob("*.md")):
         made[page] = filled(quoted(page, books))
     return made

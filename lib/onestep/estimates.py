@@ -163,7 +163,9 @@ def _weighted(design, value, error, dof):
 
 def crossing(x, y, level):
     """Where a curve y (k,) first rises through `level`, interpolated linearly in log x."""
-    (x, y), level = _curve(x, y), checks.number("level", level)
+    x, y, level = _grid(x), checks.floats(y), checks.number("level", level)
+    if y.shape != x.shape or not np.isfinite(y).all():
+        raise ValueError(f"y {y.shape}: must be {len(x)} finite numbers, one at each x")
     rises = np.flatnonzero((y[:-1] < level) & (y[1:] >= level))
     if not rises.size:
         raise ValueError(f"level = {level!r}: the curve does not rise through it between x = {x[0]:g} and {x[-1]:g}")
@@ -223,13 +225,6 @@ def _replicates(samples):
     if found.ndim == 0 or len(found) < 2 or not np.isfinite(found).all():
         raise ValueError(f"samples: must be at least two finite numbers along the first axis, not {samples!r:.60}")
     return found
-
-
-def _curve(x, y):
-    x, y = _grid(x), checks.floats(y)
-    if y.shape != x.shape or not np.isfinite(y).all():
-        raise ValueError(f"y {y.shape}: must be {len(x)} finite numbers, one at each x")
-    return x, y
 
 
 def _grid(x, name="x"):

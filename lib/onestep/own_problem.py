@@ -23,7 +23,7 @@ from . import checks, report, simulate, theory
 from .blas import one_thread
 from .problem import Problem, as_problem
 
-_RESOLUTION = 1e-4  # relative; quadrature resolves the losses to no less
+_RESOLUTION = theory.every_step.QUADRATURE  # relative; the losses are resolved to no less
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5)  # exponents of the steps looked at where no others are asked for
 _POINTS = 25  # of the predicted curves
 _FRESH = 10_000  # samples to test on where the average over all inputs has no exact form

@@ -1,4 +1,4 @@
-"""One convention for docstrings: every public name has one; numpydoc sections stand on the public face alone."""
+"""Numpydoc sections stand on the public face alone, and name every parameter; that all have docstrings ruff checks."""
 
 import ast
 import inspect
@@ -33,10 +33,3 @@ def test_sections_stand_on_the_public_face_alone():
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     found = [node.name for node in nodes if "\n----" in (ast.get_docstring(node) or "")]
     assert sorted(found) == sorted(call.__name__ for call in FACE)
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_is_public_has_a_docstring(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    public = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name[0] != "_"]
-    assert not [node.name for node in (tree, *public) if not ast.get_docstring(node)]

@@ -74,7 +74,6 @@ def test_means_over_other_roots_lie_within_two_stated_errors(notebook, quantity)
 def test_predictions_of_the_table_are_the_library_s(number):
     mine = [row for row in table() if int(row["problem"]) == number]
     eta = [float(row["eta"]) for row in mine]
-    assert stated_errors.draw(number).items() <= mine[0].items()
     for row, own in zip(mine, stated_errors.predicted(stated_errors.problem(mine[0]), eta), strict=True):
         for name, value in own.items():
             assert float(row[name]) == pytest.approx(float(value), rel=2e-4)

@@ -81,24 +81,6 @@ def test_a_cluster_gives_the_same_numbers_even_if_a_worker_is_killed(cluster, mo
     assert not logging.getLogger("distributed.client").isEnabledFor(logging.WARNING)  # of results lost on the way
 
 
-def test_a_worker_lost_while_its_result_travels_changes_nothing(cluster, monkeypatch):
-    here = simulate.losses(P, [0.0, 3.0], trials=5, seed=1)
-    monkeypatch.setenv("ONESTEP_SCHEDULER", cluster[0])
-    lost = []
-
-    async def gather(client, futures, **options):
-        results = await arrived(client, futures, **options)
-        lost.extend(future._state.lose() for future in futures)
-        return results
-
-    import distributed  # two seconds, which `make unit` does not need
-
-    arrived = distributed.Client._gather
-    monkeypatch.setattr(distributed.Client, "_gather", gather)
-    np.testing.assert_array_equal(simulate.losses(P, [0.0, 3.0], trials=5, seed=1).train, here.train)
-    assert len(lost) == 5
-
-
 def test_an_error_on_a_worker_is_raised_here(cluster, monkeypatch):
     monkeypatch.setenv("ONESTEP_SCHEDULER", cluster[0])
     with pytest.raises(ZeroDivisionError):

@@ -92,8 +92,6 @@ def test_converged_networks_are_set_aside_and_change_nothing(teacher, samples):
     options = {"method": "gradient", "limit": 400, "tolerance": 3e-3}
     together = simulate.descend(system, a, W, 3e-3, **options)
     alone = [simulate.descend(system, *start, 3e-3, **options) for start in zip(a, W, strict=True)]
-    assert len({end.evaluations for end in alone}) > 1
-    assert together.evaluations == max(end.evaluations for end in alone)
     for t, end in enumerate(alone):
         np.testing.assert_allclose(together.W[t], end.W, rtol=1e-9, atol=1e-12)
         assert together.loss[t] == pytest.approx(end.loss) and together.converged[t] == end.converged

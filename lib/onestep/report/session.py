@@ -24,14 +24,9 @@ def parameters():
     return json.loads(os.environ.get("ONESTEP_PARAMETERS", "{}"))
 
 
-def ledger_only():
-    """Whether whoever runs the notebook judges by its ledger, so that failing verdicts need not raise."""
-    return bool(os.environ.get("ONESTEP_LEDGER_ONLY"))
-
-
-def quick():
-    """Whether the notebook runs at the sizes of the preset `quick`, too small for some of its rows."""
-    return os.environ.get("ONESTEP_PRESET") == "quick"
+def preset():
+    """The runner's preset; by all but `default` it judges by the ledger. `quick` is too small for some rows."""
+    return os.environ.get("ONESTEP_PRESET", "default")
 
 
 def show(data):

@@ -43,8 +43,8 @@ class Verdicts:
     one per trial (1-D, at least two). The tolerance is t·s.e. at `LEVEL`, in `agrees` plus `allowance`, a finite-size
     allowance in the quantity's units, from theory or from other data than those it judges, at most `CAP` of the effect.
     `scale` is the effect: the claimed value unless stated, and to be stated where that is 0. Rows marked
-    `headline=True` are followed over other seeds and at larger sizes; the row marked `front=True`, a headline too,
-    stands for the claim in the README. Numbers that are not finite raise ValueError.
+    `headline=True`, the main results, are followed over other seeds and at larger sizes; the row marked `front=True`,
+    one of them, stands for the claim in the README. Numbers that are not finite raise ValueError.
 
     `control` is the row's negative control, the claim broken on purpose: a pair `(name, wrong)` or a list of pairs.
     `wrong` is a number, which takes the claimed value's place, or samples or an `Estimate` of a broken experiment,
@@ -98,8 +98,8 @@ class Verdicts:
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.
 
-        Raises ValueError without rows, or if one has no negative control. A runner that judges by the ledger sets
-        ONESTEP_LEDGER_ONLY: then failing rows raise nothing.
+        Raises ValueError without rows, or if one has no negative control. Under another preset than the default
+        failing rows raise nothing, as the runner judges by the ledger.
         """
         if not self.rows:
             raise ValueError(f"{self.notebook} has no verdicts")
@@ -123,7 +123,7 @@ class Verdicts:
         text = json.dumps(ledger, indent=1, sort_keys=True, ensure_ascii=False)
         checks.write(session.directory() / f"{self.notebook}.json", f"{text}\n".encode())
         failing = [row for row in self.rows if not row["passed"]]
-        if failing and not session.ledger_only():
+        if failing and session.preset() == "default":
             raise AssertionError("; ".join(describe(row) for row in failing))
 
     def _test(self, kind, sign, quantity, claimed, measured, allowance, scale, marks, control=()):
@@ -170,7 +170,7 @@ class Verdicts:
         if any(other["quantity"] == quantity and other["control"] == (kind == "control") for other in self.rows):
             raise ValueError(f"{self.notebook} already has a verdict on {quantity!r}")
         wrong = "HOLDS, BUT MUST NOT" if kind == "control" else "FAILS"
-        unjudged = session.quick() and not passed and not refuted
+        unjudged = session.preset() == "quick" and not passed and not refuted
         row |= {
             "quantity": quantity,
             "kind": kind,
@@ -243,8 +243,6 @@ def folded(rows):
     for row in rows:
         if "of" in row:
             given.setdefault(row["of"], []).append(_outcome(row))
-    if not given:
-        return HEAD, cells(rows)
     kept = [row for row in rows if "of" not in row]
     lines = [[*line, "; ".join(given.get(row["quantity"], ()))] for row, line in zip(kept, cells(kept), strict=True)]
     return [*HEAD, "control"], lines

@@ -46,7 +46,6 @@ class Losses:
     """Predicted losses; arrays shaped like eta.
 
     train : L_tr, the penalty included.  test : L_te, label noise included.
-    residual : largest violation of the fixed point's equations (below 1e-9, else an error was raised); 0 for "spiked".
     Both losses rest on quadrature, refined until neither changes by 1e-4 at the largest step asked for; errors of 1e-3
     were seen with few units (N = 28) and with teachers that grow faster than linearly. The test error rests on linear
     equations besides, which are solved to 1e-5.
@@ -55,7 +54,6 @@ class Losses:
 
     train: np.ndarray
     test: np.ndarray
-    residual: np.ndarray
     rel_std: Error
 
 
@@ -94,7 +92,7 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
         raise ValueError(f'step_noise = {step_noise!r}: method="spiked" cannot use it; "fixed_point" can')
     found = staircase.spiked(p, eta, growing_rows=False if growing_rows is None else growing_rows)
     none = np.full(np.shape(found.train), np.nan)[()]
-    return Losses(found.train, found.test, np.zeros(np.shape(found.train))[()], Error(none, none))
+    return Losses(found.train, found.test, Error(none, none))
 
 
 def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
@@ -114,9 +112,8 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
         raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
     error = np.hypot(SPREAD * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n, QUADRATURE)
     error[(flat * sqrt(p.student.second_moment * p.label_power / p.n) > LONGEST) | bool(uncalibrated(p))] = np.nan
-    rows = [*losses, [each.residual for each in solved], error]
-    train, test, residual, error = (np.reshape(row, eta.shape)[()] for row in rows)
-    return Losses(train, test, residual, Error(error, error))
+    train, test, error = (np.reshape(row, eta.shape)[()] for row in (*losses, error))
+    return Losses(train, test, Error(error, error))
 
 
 def _downwards(p, eta, step_noise="correlated"):

@@ -34,7 +34,6 @@ class Traces:
 
     nu : effective ridge ν.  T : share of a linear signal that the features leave unexplained, in (0, 1].
     dnu, dT : dν/dλ and dT/dν.  df : tr C(C + ν)⁻¹/n.
-    residual : |λ - ν(1 - df)|/ν, checked to be below 1e-12.
     """
 
     m1: float
@@ -44,7 +43,6 @@ class Traces:
     dnu: float
     dT: float
     df: float
-    residual: float
 
     @property
     def dm1(self):
@@ -69,9 +67,7 @@ def traces(p: Problem) -> Traces:
     """Limits m1 = (φ/ψ) tr(F0F0ᵀ + λnI)⁻¹ and m2 = (φ/ψ) tr(X̃ᵀ(F0F0ᵀ + λnI)⁻¹X̃)/d.
 
     They solve the slides' fixed-point system (Pennington & Worah 2017; Adlam & Pennington 2020), which is reduced to
-    ν - λ - ν df(ν) = 0: convex and increasing at its only root above λ, so that Newton's iteration from the upper bound
-    λ + tr Σ/n descends to that root and no other. ArithmeticError if the residual exceeds 1e-12 (seen for N/d above
-    1e8 only, where df is of the order of rounding).
+    ν - λ - ν df(ν) = 0 (see `solved`). ArithmeticError where rounding spoils it (N/d above 1e8).
 
     Parameters
     ----------
@@ -83,11 +79,11 @@ def traces(p: Problem) -> Traces:
 
 @lru_cache(maxsize=4096)
 def _traces(phi, psi, ridge, c1, tail):
-    at, dnu, residual = solved(phi, psi, ridge, c1, tail)
+    at, dnu, _ = solved(phi, psi, ridge, c1, tail)
     (df, _), (T, dT) = split(at.df), split(at.T)
     nu = at.nu.real
     m1 = (phi / psi) / nu
-    return Traces(m1, m1 * T, nu, T, dnu, dT, df, residual)
+    return Traces(m1, m1 * T, nu, T, dnu, dT, df)
 
 
 def untrained(p: Problem) -> Losses:

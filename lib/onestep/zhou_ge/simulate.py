@@ -136,7 +136,7 @@ def objective(system, a, W, ridge):
 class Descent(NamedTuple):
     """Where a descent on L_λ ended.
 
-    loss, converged : (...).  evaluations : count of gradients; of several networks that of the slowest.
+    loss, converged : (...).
 
     Converged means that the largest gradient entry fell to the tolerance. On samples, whose loss has kinks, L-BFGS also
     counts as converged where it stalls: where the objective fell by less than 0.1 % over the last 40 iterations or
@@ -146,7 +146,6 @@ class Descent(NamedTuple):
     a: np.ndarray
     W: np.ndarray
     loss: np.ndarray
-    evaluations: int
     converged: np.ndarray
 
 
@@ -191,10 +190,10 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
     end_a, end_W = np.empty_like(a), np.empty_like(W)
     end_loss, converged = np.empty(len(a)), np.empty(len(a), bool)
     moving = np.arange(len(a))
-    for evaluations in range(limit + 1):
+    for iteration in range(limit + 1):
         loss, by_second, by_first = _decayed(system, a, W, decay)
         settled = _steepest(by_second, by_first) <= tolerance
-        done = settled | (evaluations == limit)
+        done = settled | (iteration == limit)
         if np.any(done):
             at, moving = moving[done], moving[~done]
             end_a[at], end_W[at], end_loss[at], converged[at] = a[done], W[done], loss[done], settled[done]
@@ -202,7 +201,7 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
                 break
             a, W, by_second, by_first = (part[~done] for part in (a, W, by_second, by_first))
         a, W = a - step * by_second, W - step * by_first
-    ends = end_loss.reshape(lead)[()], evaluations, converged.reshape(lead)[()]
+    ends = end_loss.reshape(lead)[()], converged.reshape(lead)[()]
     return Descent(end_a.reshape(shape[:-1]), end_W.reshape(shape), *ends)
 
 
@@ -227,12 +226,12 @@ def _quasi_newton(system, a, W, decay, limit, tolerance):
             raise StopIteration
 
     x = np.concatenate([a, W.ravel()])
-    evaluations, before = 0, np.inf
+    before = np.inf
     options = {"maxfun": 20 * limit, "gtol": tolerance, "ftol": 0.0, "maxcor": _MEMORY}
     while True:
         options["maxiter"] = limit - len(fell)
         end = optimize.minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=after, options=options)
-        x, evaluations = end.x, evaluations + end.nfev
+        x = end.x
         rested = not system.smooth and (settled() or before - end.fun <= _SETTLED * abs(end.fun))
         if system.smooth or rested or len(fell) >= limit:
             break
@@ -240,7 +239,7 @@ def _quasi_newton(system, a, W, decay, limit, tolerance):
     a, W = split(x)
     loss, by_second, by_first = _decayed(system, a, W, decay)
     converged = rested or _steepest(by_second, by_first) <= tolerance
-    return Descent(a, W, loss, evaluations, bool(converged))
+    return Descent(a, W, loss, bool(converged))
 
 
 def anneal(system, a, W, ridges, **options):

@@ -80,10 +80,9 @@ def _refined(coarse, solved, eta, name, numbers, tolerance):
 
 
 class Solved(NamedTuple):
-    """The solved fixed point at one step.   losses : (2,) L_tr and L_te.   residual : of the equations."""
+    """The solved fixed point at one step.   losses : (2,) L_tr and L_te."""
 
     losses: np.ndarray
-    residual: float
     features: equivalent_features
     state: np.ndarray
 
@@ -126,8 +125,8 @@ class Family:
     def evaluate(self, eta, solution=None) -> Solved:
         """`Solved` at step eta, iterated from the `Solution` at another step if one is given."""
         features = self.features(eta)
-        state, residual = self.solve(features, eta, solution)
-        return Solved(losses_at(features, state), residual, features, state)
+        state, _ = self.solve(features, eta, solution)
+        return Solved(losses_at(features, state), features, state)
 
     def solve(self, features, eta, solution=None):
         """(packed state, residual) of the fixed point of features, those at step eta.

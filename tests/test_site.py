@@ -38,13 +38,6 @@ def browser(tmp_path_factory):
     return show
 
 
-def test_mistakes_would_be_found(browser, tmp_path):
-    (tmp_path / "x.html").write_text('<p class="math">\\(x\\)</p><script>missing()</script>')
-    text, console = browser((tmp_path / "x.html").as_uri())
-    assert "\\(x\\)" in text
-    assert "missing is not defined" in console[0]
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_no_error_its_figures_and_its_formulas(browser, page):
     text, console = browser((SITE / page).as_uri())

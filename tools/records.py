@@ -72,8 +72,8 @@ def seeds(found, roots):
         runs = [(task.in_force["seed"], book, message) for task, book, message, _ in found if task.name == name]
         failed = {str(root): " ".join(message.split()) for root, _, message in runs if message}
         books = [book for _, book, _ in runs if book]
-        pool = pooled(books) if len(books) == len(roots) > 1 else []
-        kept[name] = {"date": date.today().isoformat(), "roots": list(roots), "failed": failed, "headlines": pool}
+        kept[name] = {"date": date.today().isoformat(), "roots": list(roots), "failed": failed}
+        kept[name] |= pooled(books if len(books) == len(roots) > 1 else [])
     print(seeds_page(kept))
     if tuple(roots) == ROOTS:
         keep("seeds", kept)
@@ -83,30 +83,35 @@ def seeds(found, roots):
 
 
 def pooled(books):
-    """How far the mean over roots lies from what is claimed, in per cent of the effect, for each main result."""
+    """Main results in the mean over roots: agreements in per cent of the effect off the claim, bounds as measured."""
     rows = {}
     for row in (row for book in books for row in book["rows"]):
-        if row["headline"] and row["kind"] == "agreement" and row["values"]["se"]:
-            effect = row["values"]["tolerance"] / row["resolution"]
-            off = 100 * (row["values"]["measured"] - row["values"]["claimed"]) / effect
-            rows.setdefault(row["quantity"], []).append((off, row["resolution"]))
-    found = []
+        if row["headline"] and row["kind"] in ("agreement", "bound") and row["values"]["se"]:
+            rows.setdefault(row["quantity"], []).append(row)
+    found = {"headlines": [], "bounds": []}
     for quantity, each in rows.items():
-        off, sharp = np.transpose(each)
-        mean = Estimate(off.mean(), off.std(ddof=1) / np.sqrt(off.size))
-        found.append({"quantity": quantity, "off": str(mean), "resolution": f"{100 * np.median(sharp):.2g} %"})
+        keys = ("measured", "claimed", "tolerance")
+        measured, claimed, tolerance = np.transpose([[row["values"][key] for key in keys] for row in each])
+        sharp = np.array([row["resolution"] for row in each])
+        bound = each[0]["kind"] == "bound"
+        values = measured if bound else 100 * (measured - claimed) * sharp / tolerance
+        mean = str(Estimate(values.mean(), values.std(ddof=1) / np.sqrt(values.size)))
+        told = {"bound": each[0]["claimed"], "mean": mean} if bound else {"off": mean}
+        told |= {"quantity": quantity, "resolution": f"{100 * np.median(sharp):.2g} %"}
+        found["bounds" if bound else "headlines"].append(told)
     return found
 
 
 def seeds_page(kept):
     """`figures/seeds.md`."""
-    runs, body = [], []
+    runs, body, bounds = [], [], []
     for name, r in kept.items():
         failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
         first, last = ([root for root in r["roots"] if root + step not in r["roots"]] for step in (-1, 1))
         roots = ", ".join(f"{one} to {other}" for one, other in zip(first, last, strict=True))
         runs.append([name, r["date"], roots, str(len(r["failed"])), failed])
         body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
+        bounds += [[name, row["quantity"], row["bound"], row["mean"], row["resolution"]] for row in r.get("bounds", [])]
     return f"""# Other seeds
 
 What notebooks do at their default sizes under twenty other roots than their own, each as it stood on the date given: \
@@ -120,4 +125,8 @@ How far the mean over roots lies from what is claimed, with its standard error, 
 is about. Theory and extrapolation leave something out where this is not zero.
 
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body)}
+
+Main results that are bounds, of the notebooks that ran since they are pooled:
+
+{markdown_table(["notebook", "quantity", "bound", "mean over roots", "resolution of one run"], bounds)}
 """

@@ -24,7 +24,9 @@ def books(tmp_path, monkeypatch):
         v = report.Verdicts(name, claim, "here")
         v.agrees("close", 1.0, Estimate(1.01, 0.1, 50.0), headline=True, control=("far", 9.0))
         v.agrees("closest to failing", 2.0, Estimate(2.2, 0.1, 50.0), headline=True, control=("far", 9.0))
-        v.at_most("chosen", 9.0, Estimate(2.0, 0.1, 50.0), front=name != "01_one", control=("small", 1.0))
+        v.at_most(
+            "chosen", 9.0, Estimate(2.0, 0.1, 50.0), headline=True, front=name != "01_one", control=("small", 1.0)
+        )
         v.conclude()
     return tables.ledgers(tmp_path / "figures")
 
@@ -54,6 +56,7 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
         book = json.loads(json.dumps(books[0]))
         book["rows"][0]["values"]["measured"] = 1.02 + 0.001 * (root % 2)
         book["rows"][2]["values"]["measured"] = 2.0 + 0.1 * (-1) ** root
+        book["rows"][4]["values"]["measured"] = 5.0 + 0.1 * (-1) ** root
         found.append(
             (
                 SimpleNamespace(name="01_one", in_force={"seed": root}),
@@ -66,6 +69,7 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
     kept = records.read("seeds")["01_one"]
     assert kept["failed"] == {str(records.ROOTS[0]): "a row fails"}
     assert [float(row["off"].split()[0]) for row in kept["headlines"]] == [pytest.approx(2.05, rel=0.01), 0]
+    assert [(row["bound"], row["mean"]) for row in kept["bounds"]] == [("≤ 9.000", "5.000 ± 0.023")]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
     statement, _, significant = tables.standing(books)
     assert "half of the 2 main results that have a predicted value lie within 1 % of it" in statement

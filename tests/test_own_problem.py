@@ -76,6 +76,17 @@ def test_predictions_alone_need_no_memory(tmp_path):
     assert len(found.figure().axes[1].containers) == 0
 
 
+def test_an_interrupted_simulation_leaves_the_predictions(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    told = []
+    monkeypatch.setattr(simulate, "losses", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study(P, STEPS, tell=told.append)
+    assert "best step: η" in told[-1] and "simulated" not in told[-1]
+
+
 def test_a_study_is_saved_whole_or_not_at_all(found, tmp_path, monkeypatch):
     monkeypatch.setattr(np, "savez", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

@@ -13,7 +13,7 @@ import time
 import warnings
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from pathlib import Path
 
@@ -198,7 +198,7 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     trials : replicates of the simulation, >= 2, or 0 for predictions alone, of up to 1e26 units; from 29 on control
         variates lower the standard errors
     seed, jobs : as in `simulate.repeat`
-    tell : called with a line of text when a long part begins, such as print
+    tell : such as print; called with a line when a long part begins, and with the predictions if simulation breaks off
     data : own inputs, `simulate.data.Rows` or `Sampler` (see `simulate.data.prepared`), in place of Gaussian ones. Each
         replicate splits rows anew into n for the step, n for the fit and the rest, at most 1000, to test on
 
@@ -234,7 +234,14 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     found |= {"best_step": best, "best_ridge": ridge}
     visible = zip(spikes, theory.visible(p, eta), edges, strict=True)
     found["spikes"] = tuple(value[:count] / edge for value, count, edge in visible)
-    return Study(p, eta, trials, _simulated(p, eta, options, tell) if trials else None, **found)
+    predicted = Study(p, eta, 0, **found)
+    if not trials:
+        return predicted
+    try:
+        return replace(predicted, trials=trials, simulated=_simulated(p, eta, options, tell))
+    except BaseException:  # such as an interruption
+        tell(f"the simulation did not finish; the predictions:\n\n{predicted}\n")
+        raise
 
 
 def read_rows(path, how=None):

@@ -86,7 +86,7 @@ def pooled(books):
     """Main results in the mean over roots: agreements in per cent of the effect off the claim, bounds as measured."""
     rows = {}
     for row in (row for book in books for row in book["rows"]):
-        if row["headline"] and row["kind"] in ("agreement", "bound") and row["values"]["se"]:
+        if row["headline"] and row["kind"] in ("agreement", "bound") and row.get("values", {}).get("se"):
             rows.setdefault(row["quantity"], []).append(row)
     found = {"headlines": [], "bounds": []}
     for quantity, each in rows.items():

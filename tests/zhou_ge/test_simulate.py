@@ -76,6 +76,12 @@ def test_gradient_descent_is_the_loop_and_arrives_where_quasi_newton_does(teache
     assert slow.loss == pytest.approx(fast.loss, rel=1e-4)
 
 
+def test_a_descent_that_diverges_is_named(teacher):
+    with pytest.raises(ArithmeticError, match=r"step = 1: the descent diverges; take a smaller step"):
+        a, W = 30 * np.ones(4), np.ones((4, teacher.d))
+        simulate.descend(relu.Population(teacher), a, W, 1e-3, method="gradient")
+
+
 def test_unequal_decay_acts_like_its_geometric_mean(teacher):
     system, start = relu.Population(teacher), simulate.planted(teacher, 6, 0.3, key(3))
     same = simulate.descend(system, *start, 2e-3)

@@ -14,6 +14,7 @@ METHODS = ("quasi-newton", "gradient")
 _MEMORY = 20  # pairs that L-BFGS keeps
 _WINDOW = 40  # iterations over which a descent on samples must have stopped falling
 _SETTLED = 1e-3  # by more than this share
+_DIVERGED = 1e100  # a loss that no descent comes back from, far below overflow
 
 
 class Empirical:
@@ -153,8 +154,8 @@ def descend(system, a, W, ridge, *, method="quasi-newton", limit=2000, tolerance
     """Stage 3 at one λ, from (a, W) on both layers at once: a `Descent`.
 
     ridge : λ, or a pair for a and W.  method : "quasi-newton" (L-BFGS, one network) or "gradient" (plain gradient
-    descent of fixed `step` > 0).  limit : most iterations, >= 1.  tolerance : largest gradient entry at which a network
-    stops, >= 0; by default 1e-4 λ, or 1e-10 for λ = 0.
+    descent of fixed `step` > 0; ArithmeticError where it diverges).  limit : most iterations, >= 1.
+    tolerance : largest gradient entry at which a network stops, >= 0; by default 1e-4 λ, or 1e-10 for λ = 0.
     """
     choice("method", method, METHODS)
     a, W = floats(a), floats(W)
@@ -192,6 +193,8 @@ def _gradient_descent(system, a, W, decay, limit, tolerance, step):
     moving = np.arange(len(a))
     for iteration in range(limit + 1):
         loss, by_second, by_first = _decayed(system, a, W, decay)
+        if not np.all(loss < _DIVERGED):
+            raise ArithmeticError(f"step = {step:g}: the descent diverges; take a smaller step")
         settled = _steepest(by_second, by_first) <= tolerance
         done = settled | (iteration == limit)
         if np.any(done):

@@ -132,25 +132,39 @@ def limit(sizes, parts, *, powers=(1,)) -> Estimate:
     misses in 24 %.
     """
     sizes, powers = _grid(sizes, "sizes"), np.atleast_1d(checks.floats(powers))
-    if not isinstance(parts, list | tuple) or len(parts) != len(sizes) or len(sizes) <= len(powers):
-        raise ValueError(f"parts: must be {len(sizes)} estimates, more than the {len(powers)} powers of the bias")
+    if not np.all((powers > 0) & (powers < inf)):
+        raise ValueError(f"powers = {powers}: must be numbers > 0")
+    if len(sizes) <= len(powers):
+        raise ValueError(f"sizes = {sizes}: must be more than the {len(powers)} powers of the bias")
+    return _weighted(np.column_stack([np.ones(len(sizes)), *((sizes / sizes[-1]) ** -p for p in powers)]), parts)
+
+
+def power_law(x, parts) -> Estimate:
+    """Exponent p of y ~ x^p, from independent estimates of log y at each x; the fit and its error are as in `limit`.
+
+    parts : an Estimate at each x, all of one shape.
+    """
+    return _weighted(np.vander(np.log(_grid(x)), 2), parts)
+
+
+def _weighted(design, parts):
+    """The first coefficient of a least-squares fit of design (k, ·) to k Estimates of one shape, elementwise."""
+    if not isinstance(parts, list | tuple) or len(parts) != len(design):
+        raise ValueError(f"parts: must be a list of {len(design)} Estimates, one at each place, not {parts!r:.60}")
     if not all(isinstance(x, Estimate) and np.min(x.se) > 0 and np.isfinite(x.value + x.se).all() for x in parts):
         raise ValueError("parts: must be finite Estimates with standard errors > 0")
     if len(shapes := {np.shape(x.value) for x in parts}) > 1:
         raise ValueError(f"parts: must be of one shape, not {sorted(shapes)}")
-    if not np.all((powers > 0) & (powers < inf)):
-        raise ValueError(f"powers = {powers}: must be numbers > 0")
-    values, errors, dofs = (
-        np.array([np.broadcast_to(getattr(part, field), np.shape(parts[0].value)) for part in parts], float)
+    (shape,) = shapes
+    columns = (
+        np.array([np.broadcast_to(getattr(part, field), shape) for part in parts], float).reshape(len(parts), -1).T
         for field in ("value", "se", "dof")
     )
-    design = np.column_stack([np.ones(len(sizes)), *((sizes / sizes[-1]) ** -p for p in powers)])
-    shape, flat = values.shape[1:], [x.reshape(len(sizes), -1).T for x in (values, errors, dofs)]
-    fits = [_weighted(design, *column) for column in zip(*flat, strict=True)]
+    fits = [_fit(design, *column) for column in zip(*columns, strict=True)]
     return Estimate(*(np.array(column).reshape(shape)[()] for column in zip(*map(astuple, fits), strict=True)))
 
 
-def _weighted(design, value, error, dof):
+def _fit(design, value, error, dof):
     """The first coefficient of a least-squares fit weighted by 1/error, an `Estimate`."""
     weight = 1 / error
     inverse = np.linalg.pinv(design * weight[:, None]) * weight
@@ -181,36 +195,6 @@ def jackknife(statistic, samples) -> Estimate:
     without = np.array([statistic((total - row) / (trials - 1)) for row in samples])
     error = np.sqrt((trials - 1) * np.mean((without - without.mean()) ** 2))
     return Estimate(float(statistic(total / trials)), float(error), float(trials - 1))
-
-
-def power_law(x, log_y) -> Estimate:
-    """Exponent p of y ~ x^p, by least squares weighted with the errors of log_y, an Estimate of k independent values.
-
-    With k > 2, scatter beyond the errors widens the standard error (Birge's ratio).
-    """
-    x = _grid(x)
-    if not isinstance(log_y, Estimate):
-        raise ValueError(f"log_y: must be an Estimate of {len(x)} values, not {type(log_y).__name__}")
-    value, error, dof = (np.broadcast_to(part, np.shape(log_y.value)) for part in (log_y.value, log_y.se, log_y.dof))
-    if value.shape != x.shape or not np.all(error > 0) or not np.isfinite(value + error).all():
-        raise ValueError(f"log_y {value.shape}: must be finite, with positive errors, on as many points as x")
-    return _weighted(np.vander(np.log(x), 2), value, error, dof)
-
-
-def exponent(x, samples) -> Estimate:
-    """Exponent of y ~ x^p, from k arrays of independent positive replicates of y, through their geometric means.
-
-    The relative spread of y is taken as proportional to x^{-1/2} and pooled over x, so that few replicates suffice at
-    the largest.
-    """
-    x, samples = _grid(x), [_replicates(y) for y in samples]
-    counts = np.array([len(y) for y in samples])
-    if len(samples) != len(x) or any(y.ndim != 1 or y.min() <= 0 for y in samples):
-        raise ValueError(f"samples: must be {len(x)} arrays of at least two positive numbers")
-    logs = [np.log(y) for y in samples]
-    spread = np.sqrt(np.average(x * [y.var(ddof=1) for y in logs], weights=counts - 1))
-    fit = power_law(x, Estimate(np.array([y.mean() for y in logs]), spread / np.sqrt(x * counts)))
-    return replace(fit, dof=float(counts.sum() - len(x)))  # of the one spread
 
 
 def ratio(samples, others) -> Estimate:

@@ -107,17 +107,15 @@ def seeds_page(kept):
     runs, body, bounds = [], [], []
     for name, r in kept.items():
         failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
-        first, last = ([root for root in r["roots"] if root + step not in r["roots"]] for step in (-1, 1))
-        roots = ", ".join(f"{one} to {other}" for one, other in zip(first, last, strict=True))
-        runs.append([name, r["date"], roots, str(len(r["failed"])), failed])
+        runs.append([name, r["date"], str(len(r["failed"])), failed])
         body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
-        bounds += [[name, row["quantity"], row["bound"], row["mean"], row["resolution"]] for row in r.get("bounds", [])]
+        bounds += [[name, row["quantity"], row["bound"], row["mean"], row["resolution"]] for row in r["bounds"]]
     return f"""# Other seeds
 
-What notebooks do at their default sizes under twenty other roots than their own, each as it stood on the date given: \
-101 to 110 and 201 to 210, or {ROOTS[0]} to {ROOTS[-1]}.
+What notebooks do at their default sizes under other roots than their own, each as it stood on the date given. Kept \
+are those of {ROOTS[0]} to {ROOTS[-1]}.
 
-{markdown_table(["notebook", "run on", "roots", "roots that fail", "root: what failed"], runs)}
+{markdown_table(["notebook", "run on", "roots that fail", "root: what failed"], runs)}
 
 ## Main results, pooled
 
@@ -126,7 +124,7 @@ is about. Theory and extrapolation leave something out where this is not zero.
 
 {markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body)}
 
-Main results that are bounds, of the notebooks that ran since they are pooled:
+Main results that are bounds:
 
 {markdown_table(["notebook", "quantity", "bound", "mean over roots", "resolution of one run"], bounds)}
 """

@@ -45,8 +45,8 @@ def gains(p: Problem, order: int, *, printed: bool = False, growing_rows: bool =
     ----------
     p : the `Problem`; c_1, …, c_ℓ not 0.
     order : number of spikes ℓ >= 0.
-    printed : whether the test error is that of the slides' equations (3), (4), with D of the label, which are off;
-        ℓ <= 2.
+    printed : whether both are as the slides print them, with D of the label and no mean of F0, the test error by
+        equations (3), (4), which are off; ℓ <= 2.
     growing_rows : False for the features F_ℓ of the slides; True for the network's, whose spikes from the second on
         carry a constant (see `growth_ratio`). Δ_1 and Λ_1 are the same.
 
@@ -62,11 +62,13 @@ def gains(p: Problem, order: int, *, printed: bool = False, growing_rows: bool =
     require_spikes(p, order)
     if order == 0:
         return Losses(0.0, 0.0)
+    if printed:
+        p = p.replace(first_layer="sphere", initial_output="negligible")  # for which the theorem holds as printed
     signs = np.sign(p.student.coefficients(order)[1:])
     drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
-    t, D = traces(p), p.replace(initial_output="negligible").D
+    t, D = traces(p), p.D
     c1, c2 = p.target.coefficients(2)[1:]
     test = c1**4 / D * -t.dm2
     if order == 2:

@@ -1,4 +1,4 @@
-"""Records of runs too long to repeat, each with its date: figures/large.json and seeds.json, and pages that show them.
+"""Records of runs too long to repeat, each with its date: figures/large.json and seeds.json, and their tables.
 
 large    what `make figures PRESET=large` found
 seeds    what fails under other roots, and how far main results lie from what is claimed in the mean over `ROOTS`
@@ -43,23 +43,17 @@ def keep_large(found):
     keep("large", kept)
 
 
-def large_page(kept):
-    """`figures/large.md`."""
+def large_tables(kept):
+    """Parts of figures/large.md."""
     runs = [[n, r["date"], f"{r['minutes']:.1f}", str(r["rows"]), "<br>".join(r["failing"])] for n, r in kept.items()]
     rows = [(name, row) for name, r in kept.items() for row in r["verdicts"]]
     body = [[n, label(r), r["claimed"], r["measured"], resolution(r), r["verdict"]] for n, r in rows]
-    sharp = [100 * row["resolution"] for _, row in rows]
-    return f"""# The precise table
-
-What `make figures PRESET=large` finds: larger sizes, more replicates. Each result is of the notebook as it stood on \
-the date given. The median resolution of {len(sharp)} main results is {np.median(sharp):.1f} %.
-
-{markdown_table(["notebook", "run on", "minutes", "rows", "not as they should be"], runs)}
-
-## Main results
-
-{markdown_table(["notebook", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"], body)}
-"""
+    said = f"The median resolution is {100 * np.median([row['resolution'] for _, row in rows]):.1f} %." if rows else ""
+    head = ["notebook", "quantity", "predicted", "measured ± s.e.", "resolution", "verdict"]
+    return {
+        "large_runs": markdown_table(["notebook", "run on", "minutes", "rows", "not as they should be"], runs),
+        "large_rows": f"{said}\n\n{markdown_table(head, body)}",
+    }
 
 
 def seeds(found, roots):
@@ -74,7 +68,7 @@ def seeds(found, roots):
         books = [book for _, book, _ in runs if book]
         kept[name] = {"date": date.today().isoformat(), "roots": list(roots), "failed": failed}
         kept[name] |= pooled(books if len(books) == len(roots) > 1 else [])
-    print(seeds_page(kept))
+    print(*seeds_tables(kept).values(), sep="\n\n")
     if tuple(roots) == ROOTS:
         keep("seeds", kept)
     else:
@@ -102,29 +96,17 @@ def pooled(books):
     return found
 
 
-def seeds_page(kept):
-    """`figures/seeds.md`."""
+def seeds_tables(kept):
+    """Parts of figures/seeds.md."""
     runs, body, bounds = [], [], []
     for name, r in kept.items():
         failed = "<br>".join(f"{root}: {text}" for root, text in r["failed"].items())
         runs.append([name, r["date"], str(len(r["failed"])), failed])
         body += [[name, row["quantity"], row["off"], row["resolution"]] for row in r["headlines"]]
         bounds += [[name, row["quantity"], row["bound"], row["mean"], row["resolution"]] for row in r["bounds"]]
-    return f"""# Other seeds
-
-What notebooks do at their default sizes under other roots than their own, each as it stood on the date given. Kept \
-are those of {ROOTS[0]} to {ROOTS[-1]}.
-
-{markdown_table(["notebook", "run on", "roots that fail", "root: what failed"], runs)}
-
-## Main results, pooled
-
-How far the mean over roots lies from what is claimed, with its standard error, in per cent of the effect that the row \
-is about. Theory and extrapolation leave something out where this is not zero.
-
-{markdown_table(["notebook", "quantity", "off by, % of the effect", "resolution of one run"], body)}
-
-Main results that are bounds:
-
-{markdown_table(["notebook", "quantity", "bound", "mean over roots", "resolution of one run"], bounds)}
-"""
+    head, sharp = ["notebook", "quantity"], "resolution of one run"
+    return {
+        "seeds_runs": markdown_table(["notebook", "run on", "roots that fail", "root: what failed"], runs),
+        "seeds_rows": markdown_table([*head, "off by, % of the effect", sharp], body),
+        "seeds_bounds": markdown_table([*head, "bound", "mean over roots", sharp], bounds),
+    }

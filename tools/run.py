@@ -71,8 +71,9 @@ def run(options):
     stale = [task for task in tasks if not done(task)]
     stamp = ROOT / "build/tables"  # touched once tables are made of all ledgers, for pages as they are
     made_of = [ROOT / "README.md", *(ROOT / "figures").glob("*.json"), *(ROOT / "docs").glob("*.md")]
+    made_of += (ROOT / "figures").glob("*.md")
     newest = max(path.stat().st_mtime_ns for path in made_of)
-    if not stale and labels == ["default"] and stamp.exists() and stamp.stat().st_mtime_ns > newest:
+    if not stale and labels == ["default"] and stamp.exists() and stamp.stat().st_mtime_ns >= newest:
         print("nothing had to run: the results are those of the last run")  # a committed set holds no failing verdict
         return 0
     said = execute(stale, options) if stale else {}

@@ -1,9 +1,11 @@
-"""Tables made of the ledgers in figures/: README's, figures/README.md, and what the pages of docs/ quote.
+"""Tables made of the ledgers in figures/, and what pages quote of them.
 
-`python tools/tables.py` writes them anew and runs nothing; `make figures` ends with it. A page quotes by comments:
+`python tools/tables.py` brings the pages up to date and runs nothing; `make figures` ends with it. A page quotes by
+comments:
 
+`<!-- verdicts:begin -->`                        a table of `parts`, up to `<!-- verdicts:end -->`
+`<!-- equation_3:begin -->`                      in the same way a script of docs/errata and what it prints
 `<!-- row 13 stair 2 --> claimed | measured |`   two cells, of that notebook's first row with these words, controls last
-`<!-- erratum equation_3:begin -->`              a script of docs/errata and what it prints, up to `<!-- end -->`
 `<!-- gain_1 -->0.2958`                          a number with a name; a test compares it with the library
 `![...](../figures/14_gains.png)`                a figure, with its finding as alternative text
 """
@@ -21,8 +23,7 @@ from run_notebook import ROOT, UserError, done, load, write
 FAR = 4  # standard errors: of eighty rows that are exactly right one would be so far off in one of twenty such tables
 ROW = re.compile(r"(<!-- row (\d\d) (.+?) -->)(?:(?:\\.|[^|\\\n])*\|){2}")
 FIGURE = re.compile(r"!\[[^\]]*\](\((?:\.\./)?figures/(\w+)\.png\))")
-ERRATUM = re.compile(r"(?s)(<!-- erratum (\w+):begin -->\n).*?(<!-- end -->)")
-PART = re.compile(r"(?s)(<!-- (results|claims|glance):begin -->\n).*?(<!-- \2:end -->)")
+PART = re.compile(r"(?s)(<!-- (\w+):begin -->\n).*?(<!-- \2:end -->)")
 
 
 def ledgers(folder):
@@ -62,20 +63,22 @@ def conclude(found):
 
 def pages():
     """{path: its text, as the ledgers and records make it}."""
-    books, large = ledgers(ROOT / "figures"), records.read("large")
-    paper = [book for book in books if book["notebook"].startswith("1")]
-    parts = {"results": results_table(paper), "claims": results_table(books, "../"), "glance": glance(books, large)}
+    books, made = ledgers(ROOT / "figures"), parts()
+    every = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "figures").glob("*.md"))]
+    return {page: quoted(page, books, made) for page in every}
 
-    def filled(text):
-        return PART.sub(lambda match: f"{match[1]}\n{parts[match[2]]}\n\n{match[3]}", text)
 
-    made = {ROOT / "README.md": filled((ROOT / "README.md").read_text(encoding="utf-8"))}
-    made[ROOT / "figures/README.md"] = all_verdicts(books, large)
-    for kind, page in (("large", records.large_page), ("seeds", records.seeds_page)):
-        if kept := records.read(kind):
-            made[ROOT / f"figures/{kind}.md"] = page(kept)
-    for page in sorted((ROOT / "docs").glob("*.md")):
-        made[page] = filled(quoted(page, books))
+def parts():
+    """{name: Markdown}, what stands between two comments with this name."""
+    books, large, seeds = ledgers(ROOT / "figures"), records.read("large"), records.read("seeds")
+    made = records.large_tables(large) | records.seeds_tables(seeds)
+    made["results"] = results_table([book for book in books if book["notebook"].startswith("1")])
+    made["claims"] = results_table(books, "../")
+    made["glance"] = glance(books, large)
+    made["off"], made["verdicts"] = off_table(books), all_verdicts(books, large)
+    for path in (ROOT / "docs/errata").glob("*.py"):
+        script, output = (path.with_suffix(kind).read_text(encoding="utf-8") for kind in (".py", ".txt"))
+        made[path.stem] = f"```python\n{script}```\n\nIt prints:\n\n```text\n{output}```"
     return made
 
 
@@ -148,33 +151,27 @@ a test or control fails in {sum(len(found["failed"]) for found in seeds)} of \
 each notebook as it stood on the day."""
 
 
-def all_verdicts(books, large):
-    """`figures/README.md`: how far off the claims are, and every row, a table for each notebook."""
+def off_table(books):
+    """How far off the claims are, and the rows that differ."""
     statement, sharp, significant = standing(books)
     body = [[book["notebook"], *line] for book, *line in significant]
-    text = f"""# All verdicts
+    table = markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)
+    return f"{statement}. {sharp} Those that differ:\n\n{table}"
 
-{statement}. {sharp} Those that differ:
 
-{markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)}
-
-*Claimed* is the predicted or printed value, or a bound. *Tolerance* is how far the measured value may lie from it: \
-standard errors, an allowance for what is not noise, or both; an error is *widened* where the sizes of a fit scatter \
-by more than their own. *Resolution* is the tolerance over the effect, the claimed value or what the row is about: an \
-agreement notices an error of this size every other time, one twice as large nearly always; a bound has to be shown, \
-and passes every other time where it holds by this much. A *control* is the claim made false on purpose, with the \
-wrong value or measurement; the row must reject it.
-"""
+def all_verdicts(books, large):
+    """Every row, a table for each notebook."""
+    text = ""
     for book in books:
         table = markdown_table(*folded(book["rows"]))
         text += f"\n## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}\n"
         for row in large.get(book["notebook"], {}).get("failing", ()):
             text += f"\nAt larger sizes this row fails: {row}.\n"
-    return text
+    return text.strip()
 
 
-def quoted(page, books):
-    """The text of a page with what it quotes in its places; a row or figure that is gone raises UserError."""
+def quoted(page, books, made):
+    """The text of a page with what it quotes in its places; a row, figure or part that is gone raises UserError."""
     findings = {name: finding for book in books for name, finding in book["figures"].items()}
 
     def row(match):
@@ -184,16 +181,17 @@ def quoted(page, books):
                 return f"{match[1]} {escaped(each['claimed'])} | {escaped(each['measured'])} |"
         raise UserError(f"{page} quotes {match[3]!r}, which no row of notebook {match[2]} has")
 
-    def erratum(match):
-        script, output = ((ROOT / f"docs/errata/{match[2]}.{kind}").read_text("utf-8") for kind in ("py", "txt"))
-        return f"{match[1]}\n```python\n{script}```\n\nIt prints:\n\n```text\n{output}```\n\n{match[3]}"
-
     def figure(match):
         if match[2] not in findings:
             raise UserError(f"{page} shows {match[2]}, which no notebook draws")
         return f"![{escaped(findings[match[2]])}]{match[1]}"
 
-    return ERRATUM.sub(erratum, FIGURE.sub(figure, ROW.sub(row, page.read_text(encoding="utf-8"))))
+    def part(match):
+        if match[2] not in made:
+            raise UserError(f"{page} quotes {match[2]}, of which there is no table")
+        return f"{match[1]}\n{made[match[2]]}\n\n{match[3]}"
+
+    return PART.sub(part, FIGURE.sub(figure, ROW.sub(row, page.read_text(encoding="utf-8"))))
 
 
 def escaped(text):

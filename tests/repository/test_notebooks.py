@@ -126,8 +126,9 @@ def test_the_template_runs_and_keeps_the_rules(tmp_path):
     path = tmp_path / "notebooks/18_template.ipynb"
     for name in ("notebooks", "figures", "lib", "docs"):
         (tmp_path / name).mkdir()
-    for name in ("README.md", "docs/claims.md", "requirements.txt", "notebooks/presets.toml", "notebooks/reasons.toml"):
+    for name in ("docs/claims.md", "requirements.txt", "notebooks/presets.toml", "notebooks/reasons.toml"):
         shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "README.md").touch()
     path.write_text((ROOT / "docs/template.ipynb").read_text(encoding="utf-8").replace("NN", "18"), encoding="utf-8")
     assert not any(cell.get("outputs") for cell in json.loads(path.read_text(encoding="utf-8"))["cells"])
     subprocess.run([sys.executable, tmp_path / "tools/run.py"], check=True)

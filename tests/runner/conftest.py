@@ -19,6 +19,11 @@ from onestep.estimates import Estimate
 x = np.arange(n) * eta
 print("mean", x.mean())"""
 FIGURE = 'fig, ax = plt.subplots()\nreport.save(fig, f"{number}_line", "A line that rises.", x=x)'
+PAGES = {
+    "README.md": ["glance", "results"],
+    "figures/README.md": ["off", "verdicts"],
+    "figures/large.md": ["large_rows"],
+}
 END = """
 v = report.Verdicts(f"{number}_sample", claim=f"C{number}: the mean", source="nowhere")
 v.agrees("mean", (n - 1) / 2 * eta, Estimate(x.mean(), 0.1), front=True, control=("no mean", 0.0))
@@ -72,8 +77,8 @@ def finished(tmp_path_factory):
     (path / "docs/claims.md").write_text("| C7 | it | here | there | verified for n ≤ 20 |\n")
     (path / "notebooks/reasons.toml").touch()
     (path / "notebooks/presets.toml").write_text("[quick.07_sample]\nn = 6\n\n[seconds]\n08_sample = 100\n")
-    marks = [f"<!-- {part}:begin -->\n<!-- {part}:end -->" for part in ("glance", "results")]
-    (path / "README.md").write_text("\n".join(["# x", *marks, "after"]))
+    for page, names in PAGES.items():
+        (path / page).write_text("\n".join(f"<!-- {name}:begin -->\n<!-- {name}:end -->" for name in names))
     project = Project(path)
     project.write("07", figure=FIGURE)
     return project, project.run()

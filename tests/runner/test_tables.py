@@ -40,14 +40,21 @@ def test_a_claim_shows_the_row_that_its_author_chose(books):
     ]
 
 
-@pytest.mark.parametrize("text", ["<!-- row 01 far away --> a | b |", "![x](figures/09_gone.png)"])
-def test_what_a_page_quotes_and_is_gone_is_named(books, tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<!-- row 01 far away --> a | b |", "quotes 'far away', which"),
+        ("![x](figures/09_gone.png)", "shows 09_gone, which"),
+        ("<!-- gone:begin -->\n<!-- gone:end -->", "quotes gone, of which"),
+    ],
+)
+def test_what_a_page_quotes_and_is_gone_is_named(books, tmp_path, text, said):
     page = tmp_path / "page.md"
     page.write_text("<!-- row 01 close: far --> x | y |")
-    assert tables.quoted(page, books) == "<!-- row 01 close: far --> 9.000 | 1.01 ± 0.10 |"
+    assert tables.quoted(page, books, {}) == "<!-- row 01 close: far --> 9.000 | 1.01 ± 0.10 |"
     page.write_text(text)
-    with pytest.raises(UserError, match=r"page\.md (quotes 'far away', which|shows 09_gone, which)"):
-        tables.quoted(page, books)
+    with pytest.raises(UserError, match=rf"page\.md {said}"):
+        tables.quoted(page, books, {})
 
 
 def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(books, tmp_path, monkeypatch, capsys):

@@ -104,18 +104,18 @@ def results_table(books, up=""):
 def standing(books):
     """(what other seeds say of headline rows, how sharp rows are, [ledger, quantity, off, why] of those off)."""
     reasons, seeds = load(ROOT / "notebooks/reasons.toml", tomllib.loads), records.read("seeds")
-    rows = [(book, row) for book in books for row in book["rows"] if not row["control"]]
     pooled = {(name, row["quantity"]): row["off"] for name, record in seeds.items() for row in record["headlines"]}
-    far, sharp, significant = [], [], []
-    for book, row in rows:  # only headline rows are pooled
-        off, _, se = pooled.get((book["notebook"], row["quantity"]), "").partition(" ± ")
-        if row["headline"]:
-            sharp.append(100 * row["resolution"])
-        if off:
-            far.append(abs(float(off)))
-        if off and far[-1] > FAR * float(se):
-            why = [reason for words, reason in reasons.get(book["notebook"], {}).items() if words in row["quantity"]]
-            significant.append([book, row["quantity"], f"{float(off):+.2g} ± {float(se):.2g} %", (why or ["open"])[0]])
+    main = [(book, row) for book in books for row in book["rows"] if row["headline"]]
+    sharp = [100 * row["resolution"] for _, row in main]
+    far, significant = [], []
+    for book, row in main:
+        if off := pooled.get((book["notebook"], row["quantity"])):
+            value, se = map(float, off.split(" ± "))
+            far.append(abs(value))
+            if far[-1] > FAR * se:
+                known = reasons.get(book["notebook"], {}).items()
+                why = next((reason for words, reason in known if words in row["quantity"]), "open")
+                significant.append([book, row["quantity"], f"{value:+.2g} ± {se:.2g} %", why])
     if not far:
         return "No headline row has been run under other seeds", "", []
     said = (

@@ -62,7 +62,6 @@ def cluster(tmp_path_factory):
         yield address, workers
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own, among them that a worker was lost
 def test_a_cluster_gives_the_same_numbers_even_if_a_worker_is_killed(cluster, monkeypatch):
     address, workers = cluster
@@ -87,7 +86,6 @@ def test_an_error_on_a_worker_is_raised_here(cluster, monkeypatch):
         simulate.repeat(divide, trials=3, seed=1)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own, among them that the scheduler was lost
 def test_a_scheduler_that_is_lost_is_named(tmp_path, monkeypatch):
     with running(tmp_path, 1) as (address, scheduler, _):

@@ -124,7 +124,7 @@ def standing(books):
         f"{len(significant)} differ by more than {FAR} standard errors"
     )
     sharpness = (
-        f"One run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main results, "
+        f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main results, "
         f"{max(sharp):.0f} % at worst."
     )
     return said, sharpness, significant

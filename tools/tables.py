@@ -124,8 +124,8 @@ def standing(books):
         f"{len(significant)} differ by more than {FAR} standard errors"
     )
     sharpness = (
-        f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main results, "
-        f"{max(sharp):.0f} % at worst."
+        f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main "
+        f"results, {max(sharp):.0f} % at worst."
     )
     return said, sharpness, significant
 

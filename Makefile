@@ -55,6 +55,7 @@ figures: venv ## execute the notebooks that changed; write figures/, print the v
 	@$(PY) tools/run.py $(NB) $(if $(filter default,$(PRESET)),,--preset "$(PRESET)") $(if $(SET),--set $(SET)) --jobs $(JOBS)
 
 # loadfile keeps the cells of a notebook together and in order; files go to the processes as conftest.py sorts them
+test: export ONESTEP_JOBS = 1
 test: venv ## all tests, then every notebook cell compared with its committed output
 	@$(PY) -m pytest tests notebooks --nbval --nbval-current-env -n $(JOBS) --dist loadfile --no-loadscope-reorder -q -rs
 

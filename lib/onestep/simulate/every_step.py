@@ -18,11 +18,11 @@ from . import averages
 from .control_variates import variates
 from .data import examine, has_signs
 from .network import blocks, draw, features, gradient, ridge
-from .replicates import replicated
+from .replicates import JOBS, replicated
 
 
 def losses(
-    p: Problem, eta, *, trials=20, seed=0, jobs=2, executor=None, test_size=None, redraws=1, data=None, degree=None
+    p: Problem, eta, *, trials=20, seed=0, jobs=JOBS, executor=None, test_size=None, redraws=1, data=None, degree=None
 ):
     """Losses after a step of each size, all steps on the same draws; η = 0 is the untrained network.
 

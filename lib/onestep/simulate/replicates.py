@@ -27,6 +27,7 @@ from ..blas import one_thread
 from ..checks import whole
 from ..problem import as_problem
 
+JOBS = int(os.environ.get("ONESTEP_JOBS", 2))  # by default; fewer where notebooks share the cores
 PATIENCE = 10.0  # seconds that a scheduler may take to answer
 _calls = itertools.count()
 _drawing = Lock()
@@ -77,7 +78,7 @@ def replicated(gib=memory):
 
     def many(replicate):
         @wraps(replicate)
-        def run(*args, trials=20, seed=0, jobs=2, executor=None, **options):
+        def run(*args, trials=20, seed=0, jobs=JOBS, executor=None, **options):
             need = gib(*args, **options)
             found = repeat(partial(_one, run, args, options), trials, seed, jobs=jobs, gib=need, executor=executor)
             return Result(**{name: np.array([one[name] for one in found]) for name in found[0]})
@@ -105,7 +106,7 @@ def key(seed, *branch):
     return np.random.default_rng(np.random.SeedSequence(root, spawn_key=rest))
 
 
-def repeat(replicate, trials, seed, *, jobs=2, gib=0.0, executor=None):
+def repeat(replicate, trials, seed, *, jobs=JOBS, gib=0.0, executor=None):
     """[replicate(rng_0), …, replicate(rng_{trials - 1})], each on one BLAS thread.
 
     Where $ONESTEP_KEEP names a folder and $ONESTEP_KEEP_KEY what decides the results, a digest of code and parameters,

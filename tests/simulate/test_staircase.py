@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,13 @@ def test_more_units_than_samples():
     np.testing.assert_allclose([got.train[0], got.test[0]], expected, rtol=2e-5)
 
 
+@pytest.mark.parametrize("draw", [partial(simulate.plateaus, P, [0, 2]), partial(simulate.spiked, P, [1.0, 9.0], 2)])
+def test_training_losses_alone_are_the_same(draw):
+    both, alone = (draw(trials=2, seed=3, test=test) for test in (True, False))
+    np.testing.assert_array_equal(alone.train, both.train)
+    assert not hasattr(alone, "test")
+
+
 def test_the_left_out_error_is_the_test_error_on_average():
     p = P.replace(n=300, d=30, N=60, ridge=0.1)
     exact = simulate.losses(p, 0.0, trials=120, seed=4).test
@@ -135,6 +144,7 @@ def test_growing_rows_without_a_spike_are_untrained_features():
     ("orders", "options", "message"),
     [
         ([0], {"redraws": 0}, "redraws = 0"),
+        ([0], {"test": 2}, "test = 2"),
         (2, {}, "orders = 2: must be a list"),
         ([], {}, r"orders = \[\]: must be a list"),
         ([0, 1.2], {}, "orders = 1.2"),

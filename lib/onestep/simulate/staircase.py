@@ -21,7 +21,7 @@ def _memory(p, *_, redraws=1, **rest):
 
 
 @replicated(_memory)
-def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
+def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, test=True, rng):
     """Losses of ridge regression on F0 and ℓ spikes of infinite strength, for ℓ in orders (0: F0 itself).
 
     A step n^α, (ℓ-1)/2ℓ < α < ℓ/(2ℓ+2), ends in these features when n → ∞. Spike k of F_ℓ is s z^{∘k}(a^{∘k})ᵀ with
@@ -36,6 +36,7 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
         factorisation serves them all, and drops of the losses are nearly independent between them.
     growing_rows : False for the spikes of F_ℓ; True for the network's, which keep the whole gradient G in place of
         c_1 a βᵀ: the mean over units of sign(a_i)^k (X̃g_i)^{∘k} is spike k's left vector. Each redraw takes a gradient.
+    test : False leaves the test errors out, two fifths of the work.
     trials, seed, jobs, executor : as in `repeat`.
 
     Returns
@@ -47,12 +48,12 @@ def plateaus(p: Problem, orders, *, redraws=1, growing_rows=False, rng):
     orders = _orders(p, orders)
     draws, beta, left = _spikes(p, max(orders), redraws, growing_rows, rng)
     right = np.linalg.qr(_right_vectors(p, draws, max(orders)))[0]
-    found = _fits(p, draws, left, right, [np.full((1, order), np.inf) for order in orders])
-    return {"train": found[:, 0], "test": found[:, 1], "variates": _moments(p, draws, beta, max(orders))}
+    found = _fits(p, draws, left, right, [np.full((1, order), np.inf) for order in orders], flag("test", test))
+    return found | {"variates": _moments(p, draws, beta, max(orders))}
 
 
 @replicated(_memory)
-def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, rng):
+def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, test=True, rng):
     """Losses of ridge regression on F0 and its first spikes, each as strong as after a step eta at `at` samples.
 
     Spike k is c_k η^k times its left vector, for F_ℓ (c_1 X̃β)^{∘k}, times (a^{∘k})ᵀ. When n, d and N grow in proportion
@@ -73,9 +74,9 @@ def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, rn
     strength = p.student.coefficients(order)[1:] * (p.student.linear * length / np.sqrt(p.N)) ** k
     strength = strength * growth ** ((1 - k) / 2)
     right = _right_vectors(p, draws, order)
-    found = _fits(p, draws, left, right, [strength * step**k for step in eta.ravel()])
-    train, test = found.T.reshape(2, *eta.shape)
-    return {"train": train, "test": test, "variates": _moments(p, draws, beta, order)}
+    found = _fits(p, draws, left, right, [strength * step**k for step in eta.ravel()], flag("test", test))
+    found = {name: losses.reshape(eta.shape) for name, losses in found.items()}
+    return found | {"variates": _moments(p, draws, beta, order)}
 
 
 def _orders(p, orders):
@@ -102,7 +103,7 @@ def _spikes(p, top, redraws, growing_rows, rng):
     beta, k = draws.X.T @ draws.y / len(draws.X), np.arange(1, top + 1)
     lengths = np.linalg.norm(beta, axis=0)
     if not grows:
-        return draws, beta, (draws.X2 @ (beta / lengths)).T[:, None] ** k[:, None]
+        return draws, beta, _powers((draws.X2 @ (beta / lengths)).T, top)
     slope, left = p.student.derivative(draws.X @ draws.W0.T), []
     for a, y, length in zip(np.abs(draws.a.T), draws.y.T, p.student.linear * len(slope) * lengths, strict=True):
         move = draws.X2 @ ((slope * y[:, None]).T @ draws.X * (a[:, None] / length)).T
@@ -128,11 +129,16 @@ def _redrawn(p, first, redraws, rng):
 
 def _right_vectors(p, draws, top):
     """(√N a)^{∘k}, k = 1..top, of each draw: (R, N, top)."""
-    return (np.sqrt(p.N) * draws.a.T[:, :, None]) ** np.arange(1, top + 1)
+    return _powers(np.sqrt(p.N) * draws.a.T, top).swapaxes(1, 2)
 
 
-def _fits(p, draws, left, right, strengths):
-    """Training loss and leave-one-out error on F0 + Z E Aᵀ, E a diagonal matrix, for each E: (len(strengths), 2).
+def _powers(x, top):
+    """x^{∘k}, k = 1..top, of each row of x: (len(x), top, x.shape[1])."""
+    return np.multiply.accumulate(np.repeat(x[:, None], top, axis=1), axis=1)
+
+
+def _fits(p, draws, left, right, strengths, test):
+    """train and, if asked for, test: training losses and leave-one-out errors on F0 + Z E Aᵀ, for each diagonal E.
 
     left (R, top, n) and right (R, N, top) hold Z and A of R draws, over which losses are averaged. The diagonals in
     strengths are (R or 1, ℓ), for the first ℓ spikes.
@@ -148,12 +154,13 @@ def _fits(p, draws, left, right, strengths):
     C = np.concatenate([(U.reshape(-1, n) @ F0).reshape(count, -1, N), right.swapaxes(1, 2)], axis=1)
     factor = gram_factor(F0, p.ridge * n)
     solved = cho_solve(factor, C.reshape(-1, N).T, check_finite=False).T
-    P = -(solved @ F0.T).reshape(count, -1, n)
-    P[:, : 1 + top] += U
     M = -C @ solved.reshape(C.shape).swapaxes(1, 2)
     M[:, : 1 + top, : 1 + top] += U @ U.swapaxes(1, 2)
-    own = np.sum(solve_triangular(factor[0], F0.T, lower=True, check_finite=False) ** 2, axis=0)  # leverages of F0
-    out = []
+    if test:
+        P = -(solved @ F0.T).reshape(count, -1, n)
+        P[:, : 1 + top] += U
+        own = np.sum(solve_triangular(factor[0], F0.T, lower=True, check_finite=False) ** 2, axis=0)  # leverages of F0
+    found = {"train": [], "test": []} if test else {"train": []}
     for strength in strengths:
         order = strength.shape[1]
         kept, free = [*range(1, order + 1), *range(1 + top, 1 + top + order)], np.arange(order)
@@ -162,13 +169,15 @@ def _fits(p, draws, left, right, strengths):
         coupling = np.copysign(1 / np.maximum(np.abs(strength), 1.0), strength)
         system[:, free, order + free] -= coupling
         system[:, order + free, free] -= coupling
-        inverse, spikes, seen = np.linalg.inv(system), unit * P[:, kept], unit * M[:, kept, :1]
+        inverse, seen = np.linalg.inv(system), unit * M[:, kept, :1]
         fit = inverse @ seen
-        rest = P[:, 0] - np.sum(fit * spikes, axis=1)
-        leverage = own + np.sum(spikes * (inverse @ spikes), axis=1)
-        train = (M[:, 0, 0] - np.sum(seen * fit, axis=(1, 2))) / n
-        out.append([np.mean(train), np.mean((rest / (1 - leverage)) ** 2)])
-    return np.array(out)
+        found["train"].append(np.mean(M[:, 0, 0] - np.sum(seen * fit, axis=(1, 2))) / n)
+        if test:
+            spikes = unit * P[:, kept]
+            rest = P[:, 0] - np.sum(fit * spikes, axis=1)
+            leverage = own + np.sum(spikes * (inverse @ spikes), axis=1)
+            found["test"].append(np.mean((rest / (1 - leverage)) ** 2))
+    return {name: np.array(losses) for name, losses in found.items()}
 
 
 def _moments(p, draws, beta, top):

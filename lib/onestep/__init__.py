@@ -16,8 +16,8 @@ checks     arguments, memory and whole files
 blas       how many threads linear algebra takes
 """
 
-from . import estimates, hermite, report, simulate, theory
-from .own_problem import Study, study
-from .problem import Problem
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)  # each part when it is asked for
 
 __version__ = "0.1.0"

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import onestep
+from onestep import simulate, theory
+
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
 FILES = sorted((LIBRARY / "onestep").rglob("*.py"))
-MEETING = {"onestep/__init__.py", "onestep/own_problem.py", "onestep/zhou_ge/__init__.py"}  # these name both
-NEEDED = {"numpy", "scipy", "matplotlib", "PIL", "psutil", "threadpoolctl"}
+MEETING = {"onestep/own_problem.py", "onestep/zhou_ge/__init__.py"}  # these name both
+NEEDED = {"lazy_loader", "numpy", "scipy", "matplotlib", "PIL", "psutil", "threadpoolctl"}
 IF_THERE = {"IPython", "distributed"}  # inside functions, where they are needed
 
 
@@ -31,3 +34,8 @@ def test_imports_keep_to_their_wing_and_to_what_is_installed(path):
         if place[0] == "onestep" and path.relative_to(LIBRARY).as_posix() not in MEETING:
             assert set(place) & {"theory", "simulate", "zhou_ge"} <= home, place
         assert place[0] in {"onestep", "__future__"} | NEEDED | IF_THERE | set(sys.stdlib_module_names), place
+
+
+@pytest.mark.parametrize("package", [onestep, theory, simulate], ids=lambda package: package.__name__)
+def test_what_a_package_offers_is_there(package):
+    assert all(hasattr(package, name) for name in dir(package))

@@ -15,8 +15,6 @@ docstring says which arrays the result holds. Bad arguments raise ValueError wit
 what is allowed, and so does too little memory, before anything is drawn.
 """
 
-from . import averages, control_variates, data, every_step, network, staircase, svd
-from .every_step import losses
-from .network import Draw, direction, draw, features, gradient, residual, ridge, sample
-from .replicates import Result, key, memory, repeat, replicated
-from .staircase import plateaus, spiked
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)  # each part when it is asked for

@@ -9,10 +9,6 @@ quadrature       rules, and the expansion in harmonics on the sphere
 spectra          bulks of W and F, spikes of F (theory alone: notebooks measure them)
 """
 
-from . import coverage, every_step, fixed_point, quadrature, random_features, spectra, staircase
-from .coverage import uncalibrated
-from .every_step import Best, best_ridge, best_step, learned, losses
-from .random_features import Losses, Traces, best_linear, traces
-from .random_features import untrained as untrained_limit
-from .spectra import visible
-from .staircase import gains, growth_ratio
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)  # each part when it is asked for

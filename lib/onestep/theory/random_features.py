@@ -86,7 +86,7 @@ def _traces(phi, psi, ridge, c1, tail):
     return Traces(m1, m1 * T, nu, T, dnu, dT, df)
 
 
-def untrained(p: Problem) -> Losses:
+def untrained_limit(p: Problem) -> Losses:
     """Limits of L_tr(F0) and L_te(F0): the random-features model of Mei and Montanari (2022)."""
     t = traces(p)
     linear, rest = p.target.linear**2, best_linear(p)

@@ -18,7 +18,7 @@ from scipy.special import factorial, factorial2
 
 from ..checks import flag, frozen, steps, whole
 from ..problem import Problem, as_problem
-from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained
+from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained_limit
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
 _REACH = 1 / 4  # … and good to 1 % up to this s
@@ -89,7 +89,7 @@ def spiked(p: Problem, eta, *, growing_rows=False, order=None) -> Losses:
             f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
             f"here for eta <= {largest:.4g}"
         )
-    base, kept = untrained(p), ORDER if order is None else whole("order", order, 1)
+    base, kept = untrained_limit(p), ORDER if order is None else whole("order", order, 1)
     c = p.student.coefficients(kept)
     k = np.arange(1, kept + 1)
     with np.errstate(divide="ignore"):

@@ -121,7 +121,7 @@ def standing(books):
     said = (
         f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results that have a predicted "
         f"value lie within {np.median(far):.2g} % of it, in per cent of the effect, the worst {max(far):.2g} % off. "
-        f"{len(significant)} differ by more than {FAR} standard errors"
+        f"{len(significant)} of these means are more than {FAR} standard errors off"
     )
     sharpness = (
         f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main "
@@ -156,7 +156,7 @@ def off_table(books):
     statement, sharp, significant = standing(books)
     body = [[book["notebook"], *line] for book, *line in significant]
     table = markdown_table(["notebook", "quantity", "off by, % of the effect", "why"], body)
-    return f"{statement}. {sharp} Those that differ:\n\n{table}"
+    return f"{statement}. {sharp} The means that are off:\n\n{table}"
 
 
 def all_verdicts(books, large):

@@ -119,7 +119,8 @@ def repeat(replicate, trials, seed, *, jobs=JOBS, gib=0.0, executor=None):
     replicate : function of a random generator, to be pickled where the executor's workers are processes
     trials : replicates; number t draws from key(seed, t), so that results depend on nothing else
     seed : whole number >= 0, or a root and the branch of an experiment, as in (7, 1, p.n)
-    jobs : replicates under way at once, each on one core of this machine; unused with an executor
+    jobs : replicates under way at once, each on one core of this machine, by default $ONESTEP_JOBS or 2; unused with an
+        executor
     gib : memory in GiB that one replicate needs, for which ValueError is raised before anything is drawn
     executor : a concurrent.futures.Executor to run them: processes, MPI's, a cluster's. Without one, and with
         $ONESTEP_SCHEDULER naming a dask scheduler, the workers of that cluster; ConnectionError when it is lost

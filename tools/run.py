@@ -104,8 +104,9 @@ def execute(tasks, options):
     total = sum(task.cost for task in tasks)
     line = "{percentage:3.0f} %|{bar}| {elapsed}, about {remaining} left"
     processes = []
-    # threads that compete for the interpreter cost up to a fifth of the time: as many as cores, over all notebooks
-    os.environ["ONESTEP_JOBS"] = str(max(1, (os.cpu_count() or 1) // min(options.jobs, len(tasks))))
+    # threads that compete for the interpreter cost up to a fifth of the time: two only where cores are free
+    two = 2 * min(options.jobs, len(tasks)) <= (os.cpu_count() or 1)
+    os.environ.setdefault("ONESTEP_JOBS", "2" if two else "1")
     with tqdm(total=total, bar_format=line, smoothing=0, leave=False, disable=None) as bar:
         bar.write(f"{len(tasks)} to run: {', '.join(dict.fromkeys(task.name[:2] for task in tasks))}")
         with ThreadPoolExecutor(options.jobs) as pool:

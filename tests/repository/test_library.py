@@ -10,8 +10,8 @@ import onestep
 from onestep import simulate, theory
 
 LIBRARY = Path(__file__).resolve().parents[2] / "lib"
-FILES = sorted((LIBRARY / "onestep").rglob("*.py"))
-MEETING = {"onestep/own_problem.py", "onestep/zhou_ge/__init__.py"}  # these name both
+FILES = sorted([*(LIBRARY / "onestep").rglob("*.py"), *(LIBRARY / "onestep").rglob("*.pyi")])
+MEETING = {"onestep/__init__.pyi", "onestep/own_problem.py", "onestep/zhou_ge/__init__.py"}  # these name both
 NEEDED = {"lazy_loader", "numpy", "scipy", "matplotlib", "PIL", "psutil", "threadpoolctl"}
 IF_THERE = {"IPython", "distributed"}  # inside functions, where they are needed
 

@@ -119,9 +119,9 @@ def standing(books):
     if not far:
         return "No headline row has been run under other seeds", "", []
     said = (
-        f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results that have a predicted "
-        f"value lie within {np.median(far):.2g} % of it, in per cent of the effect, the worst {max(far):.2g} % off. "
-        f"{len(significant)} of these means are more than {FAR} standard errors off"
+        f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results lie within "
+        f"{np.median(far):.2g} % of the effect of their prediction, the worst {max(far):.2g} % off; "
+        f"{len(significant)} are more than {FAR} standard errors off"
     )
     sharpness = (
         f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main "

@@ -176,7 +176,7 @@ def as_problem(p, standard=False):
     if standard and (p.readout != "gaussian" or p.step_samples is not None):
         raise ValueError(
             f'readout = {p.readout!r:.40}, step_samples = {p.step_samples}: must be "gaussian" and None here; '
-            'theory.losses(p, eta, method="fixed_point") covers others'
+            "theory.losses(p, eta) covers others"
         )
     return p
 

@@ -64,7 +64,7 @@ def test_isotropic_fixed_point_against_plain_iteration(p, layer):
     train, kappa = isotropic_by_damping(p, eta)
     z_change, h = (1 + kappa) ** 2, 1e-4
     up, down = (isotropic_by_damping(p, eta, omega_change=s * h, z_change=z_change)[0] for s in (1, -1))
-    found = theory.every_step.fixed_point(p, eta, step_noise="isotropic")
+    found = theory.losses(p, eta, step_noise="isotropic")
     assert found.train == pytest.approx(train, rel=2e-4)
     assert found.test == pytest.approx((up - down) / (2 * h), rel=2e-4)
 
@@ -155,8 +155,7 @@ def test_polynomials_of_degree_three_are_warned_about(activation):
         theory.losses(p, 1.0)
     assert caught[0].filename == __file__
     assert len(caught) == 1
-    theory.losses(p, 1.0, method="spiked")  # pytest turns warnings into errors
-    theory.losses(p.replace(activation=(0.0, 1.0, 0.3)), 1.0)
+    theory.losses(p.replace(activation=(0.0, 1.0, 0.3)), 1.0)  # pytest turns warnings into errors
 
 
 @pytest.mark.slow
@@ -186,12 +185,13 @@ def test_untrained_is_about_the_d_at_hand():
 
 @pytest.mark.parametrize(("layer", "output"), VARIANTS)
 @pytest.mark.parametrize("activation", ["shifted_relu", "softplus", (0.0, 1.0, 0.5, 0.3, 0.2)])
+@pytest.mark.filterwarnings("ignore:activation")
 def test_small_steps_give_the_spiked_curve(activation, layer, output):
     p = Problem(10**9, 3 * 10**8, 5 * 10**8, 0.01, activation, (0.0, 1.0, 0.7), 0.5, layer, output)
     eta = np.array([0.0, 1.0, 10.0, 30.0])
     np.testing.assert_allclose(
-        drops(theory.every_step.fixed_point(p, eta)),
-        drops(theory.losses(p, eta, method="spiked")),
+        drops(theory.losses(p, eta)),
+        drops(theory.staircase.spiked(p, eta)),
         rtol=1e-3,
         atol=1e-6,
     )
@@ -207,7 +207,7 @@ def test_plateaus_inside_the_intervals(p, alpha, order):
     kappa = p.phi * p.label_power * (f.slope_second_moment - f.linear**2) / (f.linear**2 * p.D)
     share = 3 / (2 + (1 + kappa) ** 2)
     expected = [x + share * (y - x) for x, y in ((first.train, gain.train), (first.test, gain.test))]
-    found = drops(theory.every_step.fixed_point(p, np.array([0.0, 1e20**alpha])))[:, 0]
+    found = drops(theory.losses(p, np.array([0.0, 1e20**alpha])))[:, 0]
     np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
@@ -217,21 +217,22 @@ def test_threshold_of_the_second_spike(width, layer):
     p = Problem(10**24, 3 * 10**23, int(width * 10**24), 0.05, teacher=(0.0, 1.0, 0.7), first_layer=layer)
     steps = np.array([0.0, 1e24**0.25])
     expected = drops(theory.staircase.spiked(p, steps, growing_rows=True, order=2))
-    np.testing.assert_allclose(drops(theory.every_step.fixed_point(p, steps)), expected, rtol=1e-3)
+    np.testing.assert_allclose(drops(theory.losses(p, steps)), expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("output", ["negligible", "full"])
+@pytest.mark.filterwarnings("ignore:activation")
 def test_signs_of_activation_input_and_teacher_do_not_matter(output):
     sigma = np.array([0.0, 1.0, 0.5, 0.2])
     parity = np.array([1, -1, 1, -1])
     p = Problem(800, 240, 400, 0.05, tuple(sigma), (0.0, 1.0, 0.6), 0.2, initial_output=output)
-    expected = theory.every_step.fixed_point(p, [5.0, 20.0])
+    expected = theory.losses(p, [5.0, 20.0])
     for changes in (
         {"activation": tuple(-sigma)},
         {"activation": tuple(sigma * parity)},
         {"teacher": (0.0, -1.0, 0.6)},
     ):
-        found = theory.every_step.fixed_point(p.replace(**changes), [5.0, 20.0])
+        found = theory.losses(p.replace(**changes), [5.0, 20.0])
         np.testing.assert_allclose(found.train, expected.train, rtol=1e-6)
         np.testing.assert_allclose(found.test, expected.test, rtol=1e-6)
 
@@ -250,7 +251,7 @@ BATTERY = [
 def test_against_simulation(p):
     # 3 standard errors, 2 % and a finite-size allowance of 10/n of the loss, about twice the drift seen from n to 2n
     eta = np.concatenate([[0.0], float(p.n) ** np.array([0.1, 0.25, 0.4])])
-    found, ran = theory.every_step.fixed_point(p, eta), simulate.losses(p, eta, trials=24, seed=5, jobs=1)
+    found, ran = theory.losses(p, eta), simulate.losses(p, eta, trials=24, seed=5, jobs=1)
     predicted = drops(found)
     for row, loss, sample in ((0, found.train[0], ran.train), (1, found.test[0], ran.test)):
         drop = sample[:, :1] - sample[:, 1:]
@@ -316,7 +317,7 @@ def test_readout_laws_meet_and_differ():
     quantiles = scipy.stats.norm.ppf((np.arange(100) + 0.5) / 100)
     quantiles /= np.sqrt(np.mean(quantiles**2))
     eta = np.array([4.0, 15.0])
-    gaussian, many = theory.every_step.fixed_point(P2, eta), theory.losses(P2.replace(readout=quantiles), eta)
+    gaussian, many = theory.losses(P2, eta), theory.losses(P2.replace(readout=quantiles), eta)
     np.testing.assert_allclose(many.train, gaussian.train, rtol=2e-3)
     np.testing.assert_allclose(many.test, gaussian.test, rtol=2e-3)
     assert np.all(np.abs(theory.losses(P2.replace(readout=[1.0]), eta).test / gaussian.test - 1) > 0.02)
@@ -338,15 +339,13 @@ def test_shapes_and_residuals():
     learned = theory.learned(P2, [3.0, 0.0, 20.0], 2)
     assert learned.shape == (3, 3)
     np.testing.assert_allclose(learned[2], theory.learned(P2, 20.0, 4)[:3], rtol=1e-6, atol=1e-9)
-    curve = theory.every_step.fixed_point(P1, [0.0, 3.0, 1.0])
-    single = theory.every_step.fixed_point(P1, 3.0)
+    curve = theory.losses(P1, [0.0, 3.0, 1.0])
+    single = theory.losses(P1, 3.0)
     assert curve.train.shape == curve.test.shape == (3,)
     assert np.ndim(single.train) == 0
     assert curve.test[1] == pytest.approx(single.test, rel=1e-9)
     assert curve.rel_std.train.shape == curve.rel_std.test.shape == (3,)
     assert curve.rel_std.test[1] == pytest.approx(float(single.rel_std.test), rel=1e-6)
-    through = theory.losses(P1, np.array([3.0]), method="fixed_point")
-    assert through.test[0] == pytest.approx(float(single.test), rel=1e-12)
     same = theory.losses(P1.replace(step_samples=P1.n), 3.0)
     assert same.test == pytest.approx(single.test, rel=1e-12)
 
@@ -366,14 +365,14 @@ def test_shapes_and_residuals():
 )
 def test_bad_input_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        theory.every_step.fixed_point(**({"p": P1, "eta": 1.0} | changes))
+        theory.losses(**({"p": P1, "eta": 1.0} | changes))
 
 
 def test_failures_are_reported(monkeypatch):
     monkeypatch.setattr(theory.fixed_point.solver, "QUADRATURE", 1e-16)
     monkeypatch.setattr(theory.fixed_point.solver, "_ORDERS", (12, 18))
     with pytest.raises(ArithmeticError, match="quadrature nodes"):
-        theory.every_step.fixed_point(P1, 5.0)
+        theory.losses(P1, 5.0)
     monkeypatch.setattr(theory.fixed_point.solver, "_ITERATIONS", 2)
     with pytest.raises(ArithmeticError, match="did not converge"):
         theory.fixed_point.family(P1).evaluate(0.0)
@@ -408,13 +407,13 @@ def test_no_step_at_a_small_ridge_converges():  # where a cold start diverges on
 @pytest.mark.slow
 def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     best = theory.every_step.best_step(P1)
-    around = theory.every_step.fixed_point(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
+    around = theory.losses(P1, best.eta * np.array([0.3, 0.8, 1.0, 1.25, 3.0])).test
     assert np.argmin(around) == 2
     assert best.test == pytest.approx(around[2], rel=1e-6)
     assert not best.at_bound
     assert theory.every_step.best_step(P1, largest=best.eta / 4).at_bound
     ridge = theory.every_step.best_ridge(P1, best.eta)
-    others = [theory.every_step.fixed_point(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
+    others = [theory.losses(P1.replace(ridge=ridge.ridge * s), best.eta).test for s in (0.5, 2.0)]
     assert ridge.test < min(others)
     assert ridge.test <= best.test
     with pytest.raises(ValueError, match="largest"):
@@ -425,6 +424,7 @@ def test_best_step_and_ridge_beat_their_neighbours(monkeypatch):
     assert theory.every_step.best_ridge(P1, best.eta).at_bound
 
 
+@pytest.mark.filterwarnings("ignore:activation")
 def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_power():
     p, smaller = P1.replace(noise=0.0), P1.scaled(P1.n // 4)
     for one in (p, P1, smaller):
@@ -434,7 +434,7 @@ def test_the_error_to_expect_grows_where_the_loss_is_a_small_part_of_the_labels_
             np.testing.assert_allclose(stated, expected, rtol=1e-9)
     assert np.isnan(theory.losses(P1.scaled(P1.n + 10), 5.0).rel_std.test)
     assert theory.losses(p, 5.0).rel_std.test > 1.3 * theory.losses(P1, 5.0).rel_std.test
-    assert np.isnan(theory.every_step.fixed_point(P1.replace(activation=(0.0, 1.0, 0.3, 0.3)), 5.0).rel_std.test)
+    assert np.isnan(theory.losses(P1.replace(activation=(0.0, 1.0, 0.3, 0.3)), 5.0).rel_std.test)
 
 
 def test_the_best_step_is_looked_for_beyond_the_root_of_n():
@@ -452,32 +452,3 @@ def test_the_best_ridge_is_found_on_either_side_of_the_grids_best(monkeypatch):
         found.append(theory.every_step.best_ridge(BATTERY[0], 4.0))
     assert found[1].ridge == pytest.approx(found[0].ridge, rel=0.01)
     assert not any(one.at_bound for one in found)
-
-
-def test_one_door_takes_the_method_that_is_right_there():
-    eta = [0.0, 0.8 * np.sqrt(P1.N)]
-    np.testing.assert_array_equal(theory.losses(P1, eta).test, theory.every_step.fixed_point(P1, eta).test)
-    huge = P2.scaled(10**30)
-    far = 1e30**0.3
-    assert theory.losses(huge, far).test == theory.staircase.spiked(huge, far, growing_rows=True).test
-    assert theory.losses(huge, far, method="spiked").test == theory.staircase.spiked(huge, far).test
-    assert theory.losses(huge, far, growing_rows=False).test == theory.staircase.spiked(huge, far).test
-    assert np.isnan(theory.losses(huge, [0.0, far]).rel_std.test).tolist() == [True, True]
-    one = theory.losses(P1, 3.0, step_noise="isotropic")
-    assert one == theory.every_step.fixed_point(P1, 3.0, step_noise="isotropic")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "exact"}, "method = 'exact': must be one of fixed_point, spiked"),
-        ({"method": "spiked", "eta": 400.0}, r"eta = 400: .* s <= 0.25"),
-        ({"method": "spiked", "p": P1.replace(readout=[1.0])}, r"readout = \(1.0,\).* must be \"gaussian\""),
-        ({"method": "spiked", "p": P1.replace(step_samples=10)}, "step_samples = 10: must be"),
-        ({"method": "spiked", "step_noise": "absent"}, "step_noise = 'absent': .* cannot use it"),
-        ({"growing_rows": True}, 'growing_rows = True: belongs to method="spiked"'),
-    ],
-)
-def test_options_that_a_method_cannot_use_are_errors(options, message):
-    with pytest.raises(ValueError, match=message):
-        theory.losses(**({"p": P1, "eta": 1.0} | options))

@@ -42,7 +42,7 @@ def test_no_linear_part_leaves_the_teacher_unseen():
     p = Problem(1000, 300, 500, activation=(0, 0, 1.0))
     assert theory.traces(p).T == pytest.approx(1.0)
     with pytest.raises(ValueError, match="c_1 = 0"):
-        theory.losses(p, 1.0, method="spiked")
+        theory.staircase.spiked(p, 1.0)
 
 
 def test_large_ridge_learns_nothing():

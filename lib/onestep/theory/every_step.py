@@ -16,10 +16,9 @@ import scipy  # its parts are imported where they are first used: optimize and i
 from .. import checks
 from ..hermite import LONGEST_SERIES
 from ..problem import as_problem
-from . import staircase
 from .coverage import LONGEST, SPREAD, uncalibrated, warn
 from .fixed_point.first_batch import spread
-from .fixed_point.solver import QUADRATURE, WIDEST, family, learned_at, resolved
+from .fixed_point.solver import QUADRATURE, family, learned_at, resolved
 
 _RIDGES = (1e-6, 1e3)  # between which the best ridge is looked for
 _KNOTS = 8  # steps at which the average over first batches is evaluated
@@ -34,7 +33,7 @@ class Error:
     are a small part of the labels' power. In every stratum (no noise, small ridge, each step …) of the covered problems
     of calibration/stated_errors.csv, and of corners of their range, at least 65 % of the deviations lie within one
     standard deviation and 92 % within two, the simulation's own error included; most lie closer. nan where no error is
-    stated: for "spiked", for η√(E σ² E y²) above 1.1 √n, and outside of `coverage.CALIBRATED` (see `uncalibrated`).
+    stated: for η√(E σ² E y²) above 1.1 √n, and outside of `coverage.CALIBRATED` (see `uncalibrated`).
     """
 
     train: np.ndarray
@@ -57,21 +56,18 @@ class Losses:
     rel_std: Error
 
 
-def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses:
-    """Predicted train and test loss of the network after one gradient step of size eta.
+def losses(p, eta, *, step_noise="correlated") -> Losses:
+    """Predicted train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
 
     Warns of polynomial activations of degree 3 or more, whose losses rest on few samples and units, and of teachers
-    with a strong quadratic part at n ~ d².
+    with a strong quadratic part at n ~ d². docs/theory.md has the derivation and its sources.
 
     Parameters
     ----------
-    p : the `Problem`; c_1 not 0 (no spike forms).
+    p : the `Problem`; c_1 not 0 (no spike forms), d >= 8, N <= 1e26. Beyond, `staircase.spiked` has spikes alone.
     eta : (...) or number >= 0, the step.
-    method : "fixed_point" covers every step from 0 to Θ(√n) at this n and d, for d >= 8 and N <= 1e26; "spiked" keeps
-        finitely strong spikes beside untrained features, at any n, for steps with c_1 η √(D/N) <= 1/4, and counts
-        nothing else of finite n. None takes "fixed_point" where N allows, else "spiked" with growing rows.
-    growing_rows : for "spiked": whether spikes are the network's (see `growth_ratio`) or, by default, the slides'.
-    step_noise : for "fixed_point", whose docstring has its values; "correlated" by default.
+    step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "incoherent" all of it but the
+        stretch 6c_3 η a_i β·w_i of each row, "isotropic" only its size, "absent" nothing: the spike alone.
 
     Returns
     -------
@@ -79,31 +75,11 @@ def losses(p, eta, *, method=None, growing_rows=None, step_noise=None) -> Losses
     """
     as_problem(p)
     eta = checks.steps(eta)
-    if method is None:
-        method = "fixed_point" if p.N <= WIDEST else "spiked"
-        growing_rows = True if method == "spiked" and growing_rows is None else growing_rows
-    checks.choice("method", method, ("fixed_point", "spiked"))
-    if method == "fixed_point":
-        if growing_rows is not None:
-            raise ValueError(f'growing_rows = {growing_rows!r}: belongs to method="spiked"; "fixed_point" has them')
-        warn(p, np.any(eta))
-        return fixed_point(p, eta, **({} if step_noise is None else {"step_noise": step_noise}))
-    if step_noise is not None:
-        raise ValueError(f'step_noise = {step_noise!r}: method="spiked" cannot use it; "fixed_point" can')
-    found = staircase.spiked(p, eta, growing_rows=False if growing_rows is None else growing_rows)
-    none = np.full(np.shape(found.train), np.nan)[()]
-    return Losses(found.train, found.test, Error(none, none))
+    warn(p, np.any(eta))
+    return _losses(p, eta, step_noise)
 
 
-def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
-    """Train and test loss after one gradient step of any size from 0 to Θ(√n), averages over first batches.
-
-    step_noise : "correlated" keeps the law of the gradient's part that is not rank one, "incoherent" all of it but the
-    stretch 6c_3 η a_i β·w_i of each row, "isotropic" only its size, "absent" nothing: the spike alone.
-    Raises ArithmeticError when the fixed point or the quadrature does not converge. `Error` says what to expect;
-    docs/theory.md has the derivation and its sources.
-    """
-    eta = checks.steps(eta)
+def _losses(p, eta, step_noise="correlated"):
     flat = np.atleast_1d(eta)
     family, solved = _downwards(p, flat, step_noise)
     mean_batch = np.transpose([each.losses for each in solved])
@@ -112,7 +88,7 @@ def fixed_point(p, eta, *, step_noise="correlated") -> Losses:
         raise ArithmeticError(f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at this size")
     error = np.hypot(SPREAD * np.sqrt(p.label_power / np.sqrt(np.prod(losses, axis=0))) / p.n, QUADRATURE)
     error[(flat * sqrt(p.student.second_moment * p.label_power / p.n) > LONGEST) | bool(uncalibrated(p))] = np.nan
-    train, test, error = (np.reshape(row, eta.shape)[()] for row in (*losses, error))
+    train, test, error = (np.reshape(row, np.shape(eta))[()] for row in (*losses, error))
     return Losses(train, test, Error(error, error))
 
 
@@ -128,7 +104,7 @@ def _downwards(p, eta, step_noise="correlated"):
             if not np.max(np.abs(other.evaluate(step).losses / each.losses - 1)) < _ROUNDING:
                 raise ArithmeticError(
                     f"n = {p.n:g}, N = {p.N:g}: rounding spoils the fixed point at eta = {step:g}; "
-                    'for steps far below √n method="spiked" has no such limit'
+                    "for steps far below √n theory.staircase.spiked(p, eta) has no such limit"
                 )
     return found, solved
 
@@ -201,7 +177,7 @@ def best_step(p, largest=None) -> Best:
     low, high = _bracket(grid[::-1], coarsest.evaluate)
     found, last = resolved(p, high)
     eta = _least_test_error(low, high, found.evaluate, last)
-    best = fixed_point(p, eta)
+    best = _losses(p, eta)
     return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
 
 
@@ -226,7 +202,7 @@ def best_ridge(p, eta) -> Best:
 
     bounds = _bracket(np.linspace(np.log(smallest), np.log(largest), 15), evaluate, last)
     ridge = float(np.exp(_least_test_error(*bounds, evaluate, last)))
-    found = fixed_point(p.replace(ridge=ridge), eta)
+    found = _losses(p.replace(ridge=ridge), eta)
     return Best(eta, ridge, float(found.train), float(found.test), not 1.01 * smallest < ridge < 0.99 * largest)
 
 

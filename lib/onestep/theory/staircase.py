@@ -86,8 +86,8 @@ def spiked(p: Problem, eta, *, growing_rows=False, order=None) -> Losses:
     largest = _REACH * sqrt(p.N) / (abs(p.student.linear) * sqrt(p.D))
     if order is None and eta.max() > largest * (1 + 1e-12):
         raise ValueError(
-            f'eta = {eta.max():g}: method="spiked" is a series in s = c_1 η √(D/N), good to 1 % for s <= {_REACH:g}, '
-            f"here for eta <= {largest:.4g}"
+            f"eta = {eta.max():g}: without an order spikes are a series in s = c_1 η √(D/N), good to 1 % "
+            f"for s <= {_REACH:g}, here for eta <= {largest:.4g}"
         )
     base, kept = untrained_limit(p), ORDER if order is None else whole("order", order, 1)
     c = p.student.coefficients(kept)

@@ -29,7 +29,7 @@ HEAVIEST = 20  # spike weights c_1 η √(D/N) beyond which quadrature takes min
 WIDEST = 1e26  # units: rounding of m_0 weighs √N, and from here on it would look like a feature
 FEWEST = 8  # inputs: below, degrees beyond 3 are learned too
 _LEAST = 1e-3  # |c_1| of σ's root mean square, with which m_1 still has modes
-_OTHER = 'theory.losses(p, eta, method="spiked") has no such limit'
+_OTHER = "theory.staircase.spiked(p, eta) has no such limit"
 _SIMULATE = "simulate.losses(p, eta) needs no theory"
 
 

@@ -119,13 +119,13 @@ def standing(books):
     if not far:
         return "No headline row has been run under other seeds", "", []
     said = (
-        f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results lie within "
-        f"{np.median(far):.2g} % of the effect of their prediction, the worst {max(far):.2g} % off; "
+        f"Averaged over {len(records.ROOTS)} other seeds, half of the {len(far)} main results that predict a value lie "
+        f"within {np.median(far):.2g} % of it (in per cent of the effect), the worst {max(far):.2g} % off; "
         f"{len(significant)} are more than {FAR} standard errors off"
     )
     sharpness = (
         f"The committed run resolves {np.median(sharp):.1f} % of the effect in the median of all {len(sharp)} main "
-        f"results, {max(sharp):.0f} % at worst."
+        f"results, bounds included, {max(sharp):.0f} % at worst."
     )
     return said, sharpness, significant
 
@@ -145,8 +145,7 @@ def glance(books, large):
 - {len(books)} notebooks, {len(rows) - controls} tests with {controls} controls that they must reject; \
 {sum(not row["passed"] for row in rows)} fail. Under [other seeds](figures/seeds.md) \
 a test or control fails in {sum(len(found["failed"]) for found in seeds)} of \
-{sum(len(found["roots"]) for found in seeds)} runs; rows that had failed were \
-[mended](docs/seeds.md) and ran again at the same seeds. At [larger sizes](figures/large.md) \
+{sum(len(found["roots"]) for found in seeds)} runs. At [larger sizes](figures/large.md) \
 {sum(len(found["failing"]) for found in large)} of {sum(found["rows"] for found in large)} tests and controls fail, \
 each notebook as it stood on the day."""
 

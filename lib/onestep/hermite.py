@@ -82,9 +82,7 @@ class Function:
         scale = np.asarray(scale, float)
         g, w = self.nodes(np.zeros_like(scale), scale)
         weighted = w * self.f(scale[..., None] * g)
-        if g.ndim == 1:  # the same nodes at every scale
-            return weighted @ _hermite_functions(g, order).T
-        return np.moveaxis((weighted * _hermite_functions(g, order)).sum(-1), 0, -1)
+        return np.stack([np.vecdot(weighted, h) for h in _hermite_functions(g, order)], axis=-1)
 
     def coefficients(self, order):
         """c_0..c_order with f = Σ c_k H_k, i.e. c_k = E[f H_k]/k!; shape (order + 1,); exactly 0 if below rounding."""
@@ -257,13 +255,14 @@ def _rule(kinks, mu, s, move=0.0):
 
 
 def _hermite_functions(g, order):
-    """h_k(g), k = 0..order; shape (order + 1, *g.shape)."""
-    h = np.ones((order + 1, *g.shape))
-    if order:
-        h[1] = g
-    for k in range(1, order):
-        h[k + 1] = (g * h[k] - sqrt(k) * h[k - 1]) / sqrt(k + 1)
-    return h
+    """h_k(g), k = 0..order, one after the other; each array is reused for the next but one."""
+    before, now = np.zeros_like(g), np.ones_like(g)
+    for k in range(order + 1):
+        yield now
+        before *= -sqrt(k)
+        before += g * now
+        before /= sqrt(k + 1)
+        before, now = now, before
 
 
 def function(spec, argument="activation"):

@@ -86,16 +86,6 @@ def test_success_is_a_binomial_bound(verdicts):
     assert verdicts.rows[0]["kind"] == "bound"
 
 
-def test_formula_against_formula_is_consistent_and_no_headline(verdicts):
-    verdicts.consistent("same", 1.0, 1.0005, 1e-3)
-    verdicts.consistent("not the same", 1.0, 1.002, 1e-3)
-    assert [row["verdict"] for row in verdicts.rows] == ["consistent", "FAILS"]
-    assert verdicts.rows[0]["measured"] == "computed 1.000"
-    assert {row["kind"] for row in verdicts.rows} == {"identity"}
-    with pytest.raises(ValueError, match="tolerance = 0"):
-        verdicts.consistent("exact", 1.0, 1.0, 0)
-
-
 @pytest.mark.parametrize(
     ("measured", "message"),
     [
@@ -148,8 +138,8 @@ def test_other_refusals(verdicts):
     for row in (verdicts.agrees, verdicts.at_most):
         with pytest.raises(ValueError, match="already"):
             row("fact", 1.0, Estimate(1.0, 0.1))
-    with pytest.raises(ValueError, match="fact: tolerance must be one finite number, not 'x'"):
-        verdicts.consistent("fact", 1.0, 1.0, "x")
+    with pytest.raises(ValueError, match="fact: allowance must be one finite number, not 'x'"):
+        verdicts.agrees("fact", 1.0, Estimate(1.0, 0.1), allowance="x")
     with pytest.raises(ValueError, match="'fact' has no negative control"):
         verdicts.conclude()
     with pytest.raises(ValueError, match="07_empty has no verdicts"):
@@ -213,14 +203,13 @@ def test_a_row_carries_its_controls(verdicts, folder, capsys):
     verdicts.agrees("gain", 1.0, Estimate(1.0, 0.01), control=[("doubled", 2.0), ("no step", Estimate(0.0, 0.01))])
     verdicts.at_most("loss", 1.0, [0.5, 0.51, 0.49] * 9, control=("untrained", [1.5, 1.51, 1.49] * 9))
     verdicts.succeeds("recovered", 0.5, [True] * 60, control=("without stage 1", [False] * 60))
-    verdicts.consistent("formula", 1.0, 1.0, 1e-3, control=("misprint", 1.01))
     verdicts.conclude()
     shown = capsys.readouterr().out
     assert "| doubled: 2.000, rejected; no step: 0.000 ± 0.010, rejected\n" in shown
     assert "| without stage 1: 0 of 60, rejected\n" in shown
     assert "control: " not in shown
     rows = ledger(folder)["rows"]
-    assert [row["kind"] for row in rows].count("control") == 5
+    assert [row["kind"] for row in rows].count("control") == 4
     assert all(row["passed"] and not row["headline"] for row in rows)
     assert rows[1]["quantity"] == "gain: doubled"
 

@@ -70,7 +70,7 @@ def check(path, root=ROOT):
     controlled = {row["of"] for row in book["rows"] if "of" in row}
     for row in book["rows"]:
         assert row["passed"] and row["measured"] in everything, f"{row['quantity']} fails, or its ledger {stale}"
-        assert row["control"] or row["kind"] == "identity" or row["quantity"] in controlled, f"no control: {row}"
+        assert row["control"] or row["quantity"] in controlled, f"no control: {row}"
         sharp = row["resolution"] <= 0.1 or not row["headline"] or row["kind"] != "agreement"
         assert sharp, f"headline {row['quantity']}: resolution {row['resolution']:.0%}, at most 10 %"
     files = {file for file in (root / "figures").glob(f"{path.stem[:3]}*") if file.suffix != ".json"}

@@ -25,7 +25,7 @@ LEVEL = FALSE_ALARMS / ROWS
 CAP = 0.1  # largest allowance, as a share of the effect: what needs more is not tested by such a row
 HEAD = ["quantity", "claimed", "measured ± s.e.", "tolerance", "resolution", "verdict"]
 UNJUDGED = "not judged at quick"
-KINDS = {"agreement": "holds", "bound": "holds", "identity": "consistent", "control": "control rejected"}
+KINDS = {"agreement": "holds", "bound": "holds", "control": "control rejected"}
 
 
 class Verdicts:
@@ -89,12 +89,6 @@ class Verdicts:
             row |= {"of": quantity, "name": name} | _marks()
             self._add("control", f"{quantity}: {name}", row, upper < rate, False, 0.0)
 
-    def consistent(self, quantity, claimed, computed, tolerance, *, control=()):
-        """Formula against formula: |computed − claimed| ≤ tolerance, a number > 0. No measurement, never a headline."""
-        if not _finite(quantity, "tolerance", tolerance) > 0:
-            raise ValueError(f"{quantity}: tolerance = {tolerance!r}: must be > 0")
-        self._test("identity", "=", quantity, claimed, Estimate(computed, 0.0), tolerance, None, _marks(), control)
-
     def conclude(self):
         """Show the table, write the ledger, and raise AssertionError with the failing rows if there are any.
 
@@ -133,7 +127,7 @@ class Verdicts:
         scale = abs(claimed) if scale is None else _finite(quantity, "scale", scale)
         if not scale > 0:
             raise ValueError(f"{quantity}: scale = {scale:g}: must be > 0, and be given where the claimed value is 0")
-        if kind in ("agreement", "bound") and not 0 <= allowance <= CAP * scale * (1 + 1e-9):
+        if kind != "control" and not 0 <= allowance <= CAP * scale * (1 + 1e-9):
             raise ValueError(f"{quantity}: allowance {allowance:.3g}: must be from 0 to {CAP:g} of {scale:.3g}")
         reach = float(found.reach(LEVEL))
         above, below = found.value - claimed, claimed - found.value
@@ -144,7 +138,7 @@ class Verdicts:
             passed, refuted = off <= (reach if sign == "=" else -reach), off > reach
         row = {
             "claimed": ("" if sign == "=" else f"{sign} ") + digits(claimed),
-            "measured": "computed " * (kind == "identity") + shown(found),
+            "measured": shown(found),
             "tolerance": _allowed(found, reach, allowance),
             "values": {
                 "claimed": session.rounded(claimed),
@@ -256,7 +250,7 @@ def _outcome(row):
 
 def resolution(row):
     """The resolution of a row of the ledger as tables show it, "" for a control and for what has no noise."""
-    share = 0 if row["kind"] in ("control", "identity") else 100 * row["resolution"]
+    share = 0 if row["control"] else 100 * row["resolution"]
     return "" if not share else f"{share:.2g} %" if share < 10 else f"{share:.0f} %"
 
 

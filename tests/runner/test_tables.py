@@ -79,8 +79,8 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
     assert [(row["bound"], row["mean"]) for row in kept["bounds"]] == [("≤ 9.000", "5.000 ± 0.023")]
     (tmp_path / "notebooks/reasons.toml").write_text('[01_one]\n"clos" = "a term of order 1/n"\n')
     statement, _, significant = tables.standing(books)
-    assert "half of the 2 main results that have a predicted value lie within 1 % of it" in statement
-    assert "in per cent of the effect, the worst 2 % off" in statement
+    assert "half of the 2 main results that predict a value lie within 1 % of it" in statement
+    assert "(in per cent of the effect), the worst 2 % off" in statement
     assert significant == [[books[0], "close", "+2 ± 0.011 %", "a term of order 1/n"]]
     before = (tmp_path / "figures/seeds.json").read_bytes()
     records.seeds(found[:3], records.ROOTS[:3])

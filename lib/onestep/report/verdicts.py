@@ -44,7 +44,7 @@ class Verdicts:
     allowance in the quantity's units, from theory or from other data than those it judges, at most `CAP` of the effect.
     `scale` is the effect: the claimed value unless stated, and to be stated where that is 0. Rows marked
     `headline=True`, the main results, are followed over other seeds and at larger sizes; the row marked `front=True`,
-    one of them, stands for the claim in the README. Numbers that are not finite raise ValueError.
+    one of them, stands for the claim in docs/claims.md. Numbers that are not finite raise ValueError.
 
     `control` is the row's negative control, the claim broken on purpose: a pair `(name, wrong)` or a list of pairs.
     `wrong` is a number, which takes the claimed value's place, or samples or an `Estimate` of a broken experiment,

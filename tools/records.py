@@ -12,7 +12,7 @@ import numpy as np
 
 from onestep.estimates import Estimate
 from onestep.report import describe, label, markdown_table, resolution
-from run_notebook import ROOT, load, write
+from run_notebook import ROOT, done, load, write
 
 ROOTS = tuple(range(301, 321))  # the other roots, fixed before any of them was run
 
@@ -32,10 +32,10 @@ def keep(kind, found):
 def keep_large(found):
     """Keep what large runs found.   found : as in `tables.conclude`."""
     kept = {}
-    for task, book, _, known in (each for each in found if each[1]):
+    for task, book, _ in (each for each in found if each[1]):
         kept[task.name] = {
             "date": date.today().isoformat(),
-            "minutes": round(known["seconds"] / 60, 1),
+            "minutes": round(done(task)["seconds"] / 60, 1),
             "rows": len(book["rows"]),
             "failing": [describe(row) for row in book["rows"] if not row["passed"]],
             "verdicts": [row for row in book["rows"] if row["headline"]],
@@ -63,7 +63,7 @@ def seeds(found, roots):
     """
     kept = {}
     for name in dict.fromkeys(task.name for task, *_ in found):
-        runs = [(task.in_force["seed"], book, message) for task, book, message, _ in found if task.name == name]
+        runs = [(task.in_force["seed"], book, message) for task, book, message in found if task.name == name]
         failed = {str(root): " ".join(message.split()) for root, _, message in runs if message}
         books = [book for _, book, _ in runs if book]
         kept[name] = {"date": date.today().isoformat(), "roots": list(roots), "failed": failed}

@@ -8,7 +8,6 @@ import ast
 import hashlib
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -99,7 +98,7 @@ def results(task):
 
 
 def done(task):
-    """Key, results, seconds, CPU seconds and differences of the task's run if what it made is still there, else {}."""
+    """Key, results, seconds and differences of the task's run if what it made is still there, else {}."""
     try:
         known = json.loads(task.record.read_text())
     except (OSError, ValueError):
@@ -126,11 +125,10 @@ def main(task):
             raise UserError("it or the library was changed while it ran: run it again")
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # results are put into place as a whole
         found = install(task, book, Path(staging))
-    used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
-    cpu = used.ru_utime + used.ru_stime
-    known = {"key": task.key, "results": results(task), "seconds": seconds, "cpu": cpu, "differences": found}
+    seconds = time.monotonic() - began
+    known = {"key": task.key, "results": results(task), "seconds": seconds, "differences": found}
     write({task.record: json.dumps(known)})
-    said = f"{seconds:.0f} s, {cpu:.0f} CPU s" + ", as before" * (committed and not found)
+    said = f"{seconds:.0f} s" + ", as before" * (committed and not found)
     more = [f"and {len(found) - MOST} more"] * (len(found) > MOST)
     first = f"{said}, differs from the results that were there, and is written anew:"
     return "\n  ".join([first, *found[:MOST], *more]) if found else said

@@ -32,32 +32,30 @@ def ledgers(folder):
 
 
 def outcome(task, said):
-    """(a notebook's ledger or None, what is wrong, what is known of its run or {}).   said : by `run_notebook`."""
-    known = done(task)
-    if not known:
-        return None, said, known
+    """(a notebook's ledger or None, what is wrong).   said : by `run_notebook`."""
+    if not done(task):
+        return None, said
     book = load(task.figures / f"{task.name}.json")
-    return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"]), known
+    return book, "\n  ".join(describe(row) for row in book["rows"] if not row["passed"])
 
 
 def conclude(found):
     """Print the verdicts of runs, what is wrong and where results lie; returns the exit status.
 
-    found : [(task, ledger or None, what is wrong, what is known of its run)].
+    found : [(task, ledger or None, what is wrong)].
     """
-    lines = [(book["notebook"][:2], *line) for _, book, *_ in found if book for line in cells(book["rows"])]
+    lines = [(book["notebook"][:2], *line) for _, book, _ in found if book for line in cells(book["rows"])]
     print(plain_table([("notebook", *HEAD), *lines]))
-    wrong = {task.name: message for task, _, message, _ in found if message}
+    wrong = {task.name: message for task, _, message in found if message}
     for name, message in wrong.items():
         print(f"\n{name}: {message}", file=sys.stderr)
     state = f"{len(wrong)} of {len(found)} notebooks FAILED" if wrong else "as they should be"
     verdicts = [line[-1] for line in lines]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     print(f"\n{len(lines)} rows{f' ({counts})' * bool(lines)}: {state}")
-    cost = sum(known.get("cpu", 0) for *_, known in found)
-    task, *_ = found[0]
-    places = " and ".join(f"{folder.relative_to(ROOT)}/" for folder in (task.book.parent, task.figures))
-    print(f"{cost:.0f} CPU s of notebooks" + f"; results are in {places}" * any(book for _, book, *_ in found))
+    if lines:
+        task, *_ = found[0]
+        print(f"results are in {task.book.parent.relative_to(ROOT)}/ and {task.figures.relative_to(ROOT)}/")
     return int(bool(wrong))
 
 

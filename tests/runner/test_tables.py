@@ -64,14 +64,8 @@ def test_twenty_seeds_are_pooled_kept_and_held_against_four_standard_errors(book
         book["rows"][0]["values"]["measured"] = 1.02 + 0.001 * (root % 2)
         book["rows"][2]["values"]["measured"] = 2.0 + 0.1 * (-1) ** root
         book["rows"][4]["values"]["measured"] = 5.0 + 0.1 * (-1) ** root
-        found.append(
-            (
-                SimpleNamespace(name="01_one", in_force={"seed": root}),
-                book,
-                "a row fails" * (root == records.ROOTS[0]),
-                {},
-            )
-        )
+        task = SimpleNamespace(name="01_one", in_force={"seed": root})
+        found.append((task, book, "a row fails" * (root == records.ROOTS[0])))
     assert records.seeds(found, records.ROOTS) == 1
     kept = records.read("seeds")["01_one"]
     assert kept["failed"] == {str(records.ROOTS[0]): "a row fails"}

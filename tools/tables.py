@@ -61,19 +61,20 @@ def conclude(found):
 
 def pages():
     """{path: its text, as the ledgers and records make it}."""
-    books, made = ledgers(ROOT / "figures"), parts()
+    books = ledgers(ROOT / "figures")
+    made = parts(books)
     every = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "figures").glob("*.md"))]
     return {page: quoted(page, books, made) for page in every}
 
 
-def parts():
+def parts(books):
     """{name: Markdown}, what stands between two comments with this name."""
-    books, large, seeds = ledgers(ROOT / "figures"), records.read("large"), records.read("seeds")
-    made = records.large_tables(large) | records.seeds_tables(seeds)
+    large = records.read("large")
+    made = records.large_tables(large) | records.seeds_tables(records.read("seeds"))
     made["results"] = results_table([book for book in books if book["notebook"].startswith("1")])
     made["claims"] = results_table(books, "../")
     made["glance"] = glance(books, large)
-    made["off"], made["verdicts"] = off_table(books), all_verdicts(books, large)
+    made["off"], made["verdicts"] = off_table(books), all_verdicts(books)
     for path in (ROOT / "docs/errata").glob("*.py"):
         script, output = (path.with_suffix(kind).read_text(encoding="utf-8") for kind in (".py", ".txt"))
         made[path.stem] = f"```python\n{script}```\n\nIt prints:\n\n```text\n{output}```"
@@ -156,14 +157,12 @@ def off_table(books):
     return f"{statement}. {sharp} The means that are off:\n\n{table}"
 
 
-def all_verdicts(books, large):
+def all_verdicts(books):
     """Every row, a table for each notebook."""
     text = ""
     for book in books:
         table = markdown_table(*folded(book["rows"]))
         text += f"\n## {book['claim']}\n\n{book['source']}; `{book['notebook']}`\n\n{table}\n"
-        for row in large.get(book["notebook"], {}).get("failing", ()):
-            text += f"\nAt larger sizes this row fails: {row}.\n"
     return text.strip()
 
 

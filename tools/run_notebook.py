@@ -177,7 +177,6 @@ def scrubbed(book, made):
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
         cell.metadata = {"tags": tags} if tags else {}
-        cell.id = "injected-parameters" if "injected-parameters" in tags else cell.id
         for output in cell.get("outputs", []):
             if "metadata" in output:
                 output.metadata = {}

@@ -36,16 +36,13 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--activation", "ramp"], "activation = 'ramp': unknown name; known are"),
         (["--activation", "tanh", "erf"], "--activation tanh erf: must be one name, or numbers"),
         (["--teacher", "no_such_module:f"], "--teacher no_such_module:f: ModuleNotFoundError: No module named"),
-        (["--teacher", "math:no_such_name"], "--teacher math:no_such_name: AttributeError: module 'math' has"),
         (["--activation", "math:tanh"], "np.tanh, not math.tanh"),
         (["--ridge", "0"], "ridge = 0.0: must be a finite number > 0"),
         (["--n", "10000000", "--d", "3000000", "--hidden", "5000000"], "not enough memory"),
         (["--prepare", "whiten"], "--prepare whiten: belongs to --data"),
         (["--data", "/dev/null"], "--data /dev/null: must be an .npz file with X (and y)"),
-        (["--data", ""], "--data : must be an .npz file with X (and y)"),
         (["--save", "/dev/null/x"], "--save = '/dev/null/x': cannot be written"),
         (["--save", ""], "--save = '': must name a folder"),
         (["--n", "200", "--d", "30", "--hidden", "40", "--eta", "1e9"], "here for eta <= "),  # before the search

@@ -10,9 +10,8 @@ P = Problem(1000, 300, 500)
     ("changes", "message"),
     [
         ({"n": 0}, "n = 0: must be a whole number"),
-        ({"n": 10.5}, "n = 10.5"),
         ({"d": True}, "d = True"),
-        ({"N": -3}, "N = -3"),
+        ({"N": 10.5}, "N = 10.5"),
         ({"ridge": 0}, "ridge = 0: must be a finite number > 0"),
         ({"ridge": "0.1"}, "ridge = '0.1'"),
         ({"noise": -0.1}, "noise = -0.1: must be a finite number >= 0"),

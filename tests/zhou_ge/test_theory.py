@@ -109,7 +109,6 @@ def test_a_local_minimum_keeps_its_signs_and_may_miss_a_line():
     [
         (lambda: theory.global_minimum(CLOSE, 0.0), "ridge"),
         (lambda: theory.minimum(CLOSE, -1.0), "ridge"),
-        (lambda: theory.minimum(CLOSE, "x"), "ridge"),
         (lambda: theory.local_minimum(CLOSE, [1.0], np.eye(1, CLOSE.d), -1.0), "ridge"),
         (lambda: theory.local_minimum(CLOSE, [0.5], np.eye(1, CLOSE.d), 0.1), r"signs = \[0.5\]"),
         (lambda: theory.local_minimum(CLOSE, [1.0], np.eye(2, CLOSE.d), 0.1), r"W \(2, "),

@@ -172,14 +172,6 @@ def descend(a=None, ridge=0.01, **options):
     return simulate.descend(system, start if a is None else a, W, ridge, **options)
 
 
-@pytest.mark.parametrize("method", simulate.METHODS)
-def test_whole_numbers_are_as_good_as_others(method):
-    """For a start a = (1, -1, 1); kept whole, what descent returns would be rounded."""
-    ends = [descend(np.array([1, -1, 1], kind), method=method, limit=20) for kind in (int, float)]
-    np.testing.assert_array_equal(ends[0].a, ends[1].a)
-    assert not np.array_equal(ends[0].a, np.round(ends[0].a))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

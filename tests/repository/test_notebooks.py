@@ -103,10 +103,8 @@ def test_readers_are_led_from_each_to_the_next_and_find_it_in_the_lists():
         )
 
 
-def test_presets_and_ledgers_belong_to_notebooks():
-    stated = {name for part in presets().values() for name in part}
-    stated |= {path.stem for path in (ROOT / "figures").glob("[0-9]*.json")}
-    assert stated <= {path.stem for path in PATHS}
+def test_presets_belong_to_notebooks():
+    assert {name for part in presets().values() for name in part} <= {path.stem for path in PATHS}
 
 
 def test_each_claim_has_one_row_of_its_own_in_the_table_of_claims():

@@ -18,7 +18,6 @@ cross-validation, L_te = -ν² (∂J/∂ν) (dν/dλ), exact in the limit becaus
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -74,15 +73,10 @@ def traces(p: Problem) -> Traces:
     p : the `Problem`.
     """
     as_problem(p)
-    return _traces(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
-
-
-@lru_cache(maxsize=4096)
-def _traces(phi, psi, ridge, c1, tail):
-    at, dnu, _ = solved(phi, psi, ridge, c1, tail)
+    at, dnu, _ = solved(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
     (df, _), (T, dT) = split(at.df), split(at.T)
     nu = at.nu.real
-    m1 = (phi / psi) / nu
+    m1 = (p.phi / p.psi) / nu
     return Traces(m1, m1 * T, nu, T, dnu, dT, df)
 
 

@@ -9,16 +9,15 @@ Source: Moniri, Lee, Hassani, Dobriban (ICML 2024), theorems on training and tes
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import inf, log, sqrt
 
 import numpy as np
 from numpy.polynomial.hermite_e import herme2poly, poly2herme
 from scipy.special import factorial, factorial2
 
-from ..checks import flag, frozen, steps, whole
+from ..checks import flag, steps, whole
 from ..problem import Problem, as_problem
-from .random_features import IMAGINARY, Losses, common_part, response, split, traces, untrained_limit
+from .random_features import Losses, common_part, solved, split, traces, untrained_limit
 
 ORDER = 10  # monomials (X̃β)^{∘k} kept: the series is asymptotic in s = c_1 η √(D/N) …
 _REACH = 1 / 4  # … and good to 1 % up to this s
@@ -122,15 +121,15 @@ def _drops(p, log_strength, signs, growth):
     h = ZᵀR0ỹ = Ξb, H = ZᵀR0Z, C = ZᵀR0Y, Γ_jk = E g^{j+k}. C vanishes unless β contains W0ᵀa.
     Rows and columns are scaled by min(1, E) so that no strength over- or underflows.
     """
-    t, K = traces(p), log_strength.shape[1]
-    at = response(t.nu + 1j * IMAGINARY, p.phi, p.psi, p.student.linear, p.student.tail)
+    K = log_strength.shape[1]
+    at, dnu, _ = solved(p.phi, p.psi, p.ridge, p.student.linear, p.student.tail)
     h, H, cross = _spike_forms(p, at, K, growth)
     small = signs * np.exp(np.minimum(log_strength, 0.0))
     inverse_large = np.exp(-np.maximum(log_strength, 0.0))
     right = inverse_large[:, :, None] * np.eye(K) + small[:, :, None] * cross
     Q = small[:, :, None] * small[:, None, :] * H + right @ hidden_metric(p, at, K) @ right.swapaxes(1, 2)
     J, dJ = split(((small * h) * np.linalg.solve(Q, (small * h)[:, :, None])[:, :, 0]).sum(1))
-    return Losses(p.ridge * J, -(t.nu**2) * dJ * t.dnu)
+    return Losses(p.ridge * J, -(at.nu.real**2) * dJ * dnu)
 
 
 def _spike_forms(p, at, K, growth):
@@ -150,7 +149,7 @@ def _spike_forms(p, at, K, growth):
         c1 = p.student.linear
         own = p.psi * (at.nu + p.student.tail) * (1 - at.T) / (at.nu * c1**2)
         inside[1] += c1**2 / p.D * (own - scale[1])
-        cross = -p.psi / sqrt(p.D) * (1 - at.T) * xi[:, 1:2] * _moments(K)[:1]
+        cross = -p.psi / sqrt(p.D) * (1 - at.T) * xi[:, 1:2] * gaussian_moments(ranks[1:] + 1)
     return xi @ (teacher * scale), (xi * (factorial(ranks) * inside)) @ xi.T, cross
 
 
@@ -166,16 +165,10 @@ def hidden_metric(p, at, K):
     return (inverse - np.outer(toward, toward) * (share / (1 + share * (gamma @ toward)))) / (1 - tau)
 
 
-@lru_cache(maxsize=32)
 def _inverse(K):
     """(Γ - γγᵀ)⁻¹, the Gram matrix of the monomials less their means: Hermite polynomials invert it exactly."""
     hermite = np.array([np.append(herme2poly([0] * k + [1]), [0] * (K - k))[1:] for k in range(1, K + 1)])
-    return frozen(hermite.T / factorial(np.arange(1, K + 1)) @ hermite)[0]
-
-
-def _moments(K):
-    """Γ_jk = E g^{j+k}, j, k = 1..K, for g ~ N(0, 1)."""
-    return gaussian_moments(np.add.outer(np.arange(1, K + 1), np.arange(1, K + 1)))
+    return hermite.T / factorial(np.arange(1, K + 1)) @ hermite
 
 
 def gaussian_moments(k):
@@ -185,5 +178,5 @@ def gaussian_moments(k):
 
 def monomials(order):
     """ξ with x^i = Σ_k ξ[i, k] H_k(x), i, k = 0..order; shape (order + 1, order + 1), exact integers as floats."""
-    rows = np.eye(whole("order", order, 0) + 1)
+    rows = np.eye(order + 1)
     return np.array([np.pad(poly2herme(row[: i + 1]), (0, order - i)) for i, row in enumerate(rows)])

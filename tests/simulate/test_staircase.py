@@ -160,7 +160,7 @@ def test_bad_input_is_named(orders, options, message):
     ("eta", "order", "options", "message"),
     [
         (1.0, 0, {}, "order = 0"),
-        (1.0, 7, {}, "order = 7: must be at most 6"),
+        (1.0, 7, {}, "order = 7: must be a whole number >= 1 and <= 6"),
         (-1.0, 2, {}, "eta = -1.0"),
         (1.0, 2, {"at": 0}, "at = 0"),
         (1.0, 2, {"growing_rows": 1}, "growing_rows = 1"),

@@ -64,10 +64,7 @@ def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, te
     left vectors of growing rows are divided by the mean of |a_i|^k.
     Returns a `Result` with train, test : (trials, *eta.shape) and variates.
     """
-    eta, order = steps(eta), whole("order", order, 1)
-    most = min(_MOST_FINITE, p.n - 1, p.N - 1)
-    if order > most:
-        raise ValueError(f"order = {order}: must be at most {most} here")
+    eta, order = steps(eta), whole("order", order, 1, min(_MOST_FINITE, p.n - 1, p.N - 1))
     growth = whole("at", p.n if at is None else at, 1) / p.n
     draws, beta, left = _spikes(p, order, redraws, growing_rows, rng)
     k, length = np.arange(1, order + 1), np.linalg.norm(beta, axis=0)[:, None]
@@ -82,9 +79,7 @@ def spiked(p: Problem, eta, order, *, at=None, redraws=1, growing_rows=False, te
 def _orders(p, orders):
     if not np.iterable(orders) or isinstance(orders, str) or len(orders) == 0:
         raise ValueError(f"orders = {orders!r}: must be a list of whole numbers >= 0")
-    orders, most = [whole("orders", order, 0) for order in orders], min(_MOST, p.n - 1, p.N - 1)
-    if max(orders) > most:
-        raise ValueError(f"orders = {orders}: must be at most {most} here")
+    orders = [whole("orders", order, 0, min(_MOST, p.n - 1, p.N - 1)) for order in orders]
     missing = np.flatnonzero(p.student.coefficients(max(orders))[1:] == 0)
     if missing.size:
         raise ValueError(

@@ -28,7 +28,7 @@ import numpy as np
 import scipy
 
 from ..checks import choice, number, steps, whole
-from ..problem import Problem, as_problem
+from ..problem import Problem
 from .quadrature import graded
 from .staircase import monomials, require_spikes
 
@@ -86,11 +86,6 @@ class FeatureSpikes:
     overlap: np.ndarray
 
 
-def _growth(p, eta):
-    """By how much the squared length of a row with √N a_i = 1 grows beyond the spike."""
-    return eta**2 / p.N * as_problem(p, standard=True).row_growth
-
-
 def _rho_0(p):
     """ρ_0, the cosine of β with -W0ᵀa sign(c_1)."""
     return abs(p.student.linear) / sqrt(p.D) if p.initial_output == "full" else 0.0
@@ -141,7 +136,7 @@ def feature_spikes(p: Problem, eta, count=4, *, step_noise="isotropic") -> Featu
 
     count : spikes looked for, from 1 to 8.   step_noise : "absent" takes r = 1, as the theorem's F_ℓ does.
     """
-    eta, count = np.atleast_1d(steps(eta)), _count(count)
+    eta, count = np.atleast_1d(steps(eta)), whole("count", count, 1, _MOST)
     value, overlap = np.full((len(eta), count), np.nan), np.full((len(eta), count, count + 1), np.nan)
     for m, step in enumerate(eta):
         kernel = _Kernel(p, step, step_noise)
@@ -164,7 +159,7 @@ def visible(p: Problem, eta, count=_MOST):
 
     count : spikes looked for, from 1 to 8.
     """
-    eta, count = steps(eta), _count(count)
+    eta, count = steps(eta), whole("count", count, 1, _MOST)
     kernels, margin = [_Kernel(p, step) for step in np.atleast_1d(eta)], 1 + 2 * float(p.n) ** (-2 / 3)
     strengths = np.array([kernel.strengths(kernel.law.beyond(margin))[:count] for kernel in kernels])
     return np.minimum((strengths > 1).sum(1), min(p.n, p.N, _MOST)).reshape(eta.shape)[()]  # as strengths decrease in w
@@ -188,7 +183,7 @@ class _Kernel:
         strength = sqrt(theta**2 + (1 - 2 * theta * rho0 if rho0 else 0.0))
         z, mass = graded(_NODES, 1 / sqrt(1 + strength**2 / p.N / 4))
         self.p, self.tilt = p, (theta - rho0) / strength if rho0 else 1.0
-        r = np.sqrt(1 + z**2 * _growth(p, eta) * grows)
+        r = np.sqrt(1 + z**2 * (eta**2 / p.N * p.row_growth) * grows)  # u = √N a has the nodes z, too
         half = p.student.moments(strength / sqrt(p.N) * np.outer(z[_NODES // 2 :], z), r)
         mean, linear, square, longer = (np.concatenate([x[::-1, ::-1], x]) for x in half)  # even in (z, u)
         self.s = mass @ linear**2 @ mass
@@ -255,9 +250,3 @@ def _leaves(strength, law):
         return None
     high = low + log(start) + 1e-3
     return exp(scipy.optimize.brentq(lambda log_w: log(strength(exp(log_w))), low, high, xtol=1e-14))
-
-
-def _count(count):
-    if whole("count", count, 1) > _MOST:
-        raise ValueError(f"count = {count}: must be a whole number from 1 to {_MOST}")
-    return int(count)

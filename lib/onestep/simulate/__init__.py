@@ -7,7 +7,7 @@ replicates       random streams, workers, memory
 averages         exact means over x ~ N(0, I)
 control_variates  control variates: statistics of a draw with known means
 data             own inputs: rows or a sampler to draw from
-svd              leading singular triplets without a dense decomposition
+svd              the operator norm of a large matrix without a dense decomposition
 
 What docstrings of functions do not repeat: p is a `Problem`, eta a step size >= 0 or an array of them, rng a numpy
 Generator; every function that returns a `Result` takes trials, seed, jobs and executor, as in `repeat`, and its

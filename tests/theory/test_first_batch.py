@@ -8,7 +8,7 @@ from onestep import Problem, simulate, theory
 
 def test_first_batch_carries_the_law_of_residuals():
     p = Problem(600, 300, 400, 0.05, "softplus", (0.0, 1.0, 0.6), 0.3, initial_output="full")
-    law = theory.fixed_point.first_batch.first_batch(p, p.phi, 40)
+    law = theory.fixed_point.first_batch.first_batch(p, 40)
     np.testing.assert_allclose(law.pair.sum(-1), np.eye(2), atol=1e-10)
     np.testing.assert_allclose(law.along.sum(-1), 0, atol=1e-10)
     np.testing.assert_allclose(law.mean, [1.0, -p.student.linear], atol=1e-10)
@@ -28,7 +28,7 @@ def test_first_batch_carries_the_law_of_residuals():
 @pytest.mark.parametrize("output", ["negligible", "full"])
 def test_moments_of_the_first_batch_against_drawn_ones(output):
     p = Problem(1600, 400, 320, 0.05, "softplus", (0.0, 1.0, 0.4), 0.5, initial_output=output)
-    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
+    law, found = theory.fixed_point.first_batch.first_batch(p, 30), []
     for seed in range(16):
         draw = simulate.draw(p, np.random.default_rng(seed))
         y, beta = simulate.residual(p, draw), simulate.direction(p, draw)
@@ -55,7 +55,7 @@ def test_moments_of_the_first_batch_against_drawn_ones(output):
 def test_what_a_first_batch_has_at_finite_d(output):
     """Traces beyond d times the limit's, and the mean of ‖β‖² over two batches."""
     p = Problem(480, 40, 100, 0.05, "tanh", (0.0, 1.0, 0.5, 0.2), 0.3, initial_output=output)
-    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
+    law, found = theory.fixed_point.first_batch.first_batch(p, 30), []
     for seed in range(1500):
         draw = simulate.draw(p, np.random.default_rng(seed))
         X, y = draw.X, simulate.residual(p, draw)
@@ -75,7 +75,7 @@ def test_what_a_first_batch_has_at_finite_d(output):
 def test_two_batches_vary_as_drawn_ones_do(n, d, teacher, noise):
     """‖β‖², and the mean label with it: its slope on ‖β‖² and what is left of its variance, eq. (43)."""
     p = Problem(n, d, 100, 0.05, teacher=teacher, noise=noise)
-    law, found = theory.fixed_point.first_batch.first_batch(p, p.phi, 30), []
+    law, found = theory.fixed_point.first_batch.first_batch(p, 30), []
     for seed in range(1500):
         draw = simulate.draw(p, np.random.default_rng(seed))
         beta = simulate.direction(p, draw)

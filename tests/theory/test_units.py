@@ -22,7 +22,7 @@ def test_weights_have_the_predicted_norm_and_spread(activation, layer):
     move = np.array([0.5, 2.0])[:, None]
     turned = (simulate.gradient(p, draw) - p.student.linear * np.outer(draw.a, beta)) / draw.a[:, None]
     norms = np.sum((draw.W0 + move[:, :, None] * turned) ** 2, axis=-1)
-    batch = theory.fixed_point.first_batch.first_batch(p, p.phi, 20)
+    batch = theory.fixed_point.first_batch.first_batch(p, 20)
     k2 = p.student.slope_second_moment - p.student.linear**2
     rr = 1 + move[:, 0] ** 2 * p.phi * p.label_power * k2
     np.testing.assert_allclose(norms.mean(1), rr, rtol=0.05)

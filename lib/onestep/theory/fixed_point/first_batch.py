@@ -131,11 +131,11 @@ class FirstBatch:
         return np.array([0.0, np.trace(M), 2 * self.phi * (m2 + E_2) + np.sum(M**2), E_2])
 
 
-def first_batch(p: Problem, phi, order):
-    """A `FirstBatch` of d/phi samples on at most order + 1 nodes."""
+def first_batch(p: Problem, order):
+    """The mean `FirstBatch` of p on at most order + 1 nodes."""
     x_0, weight = p.target.nodes()
     variance = p.noise**2 + (p.student.second_moment if p.initial_output == "full" else 0.0)
-    noise, chance = quadrature.gauss_hermite(32) if variance else (np.zeros(1), np.ones(1))
+    noise, chance = quadrature.gauss_hermite(32 if variance else 1)
     y = (p.target(x_0)[:, None] + sqrt(variance) * noise).ravel()
     root = np.sqrt(np.outer(weight, chance).ravel())
     x_0, noise = np.repeat(x_0, noise.size), np.tile(noise, x_0.size)
@@ -148,9 +148,9 @@ def first_batch(p: Problem, phi, order):
     nodes, lift = quadrature.gauss(y, root, order + 1)
     weight = lift @ root
     along, pair = (weight * (np.array(part) * root @ lift.T) for part in (along, pair))
-    mean, size = along @ nodes, phi * weight**2 @ nodes**2
+    mean, size = along @ nodes, p.step_phi * weight**2 @ nodes**2
     rest, level_std = size * (1 - len(mean) / p.d), sqrt(size / p.d * (1 + 2 / p.d))
-    return FirstBatch(phi, nodes, weight**2, along, pair, mean, rest, 0.0, level_std)
+    return FirstBatch(p.step_phi, nodes, weight**2, along, pair, mean, rest, 0.0, level_std)
 
 
 def spread(batch, d):

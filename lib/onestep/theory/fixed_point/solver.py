@@ -48,7 +48,7 @@ def family(p, *, step_noise="correlated", order=_ORDERS[0], lengths=_FEW[0]):
         raise ValueError(f"d = {p.d}: must be at least {FEWEST} here; {_OTHER}")
     if p.N > WIDEST:
         raise ValueError(f"N = {p.N:.3g}: must be at most {WIDEST:g} here; {_OTHER}")
-    return Family(p, first_batch(p, p.step_phi, order), step_noise, order, lengths)
+    return Family(p, first_batch(p, order), step_noise, order, lengths)
 
 
 def resolved(p, eta, step_noise="correlated"):

@@ -85,8 +85,8 @@ class Features:
         return np.concatenate([np.sqrt(self.pz), np.sqrt(self.units.chance), np.outer(unit, unit).ravel()])
 
     def start(self, solution=None):
-        """A packed state to iterate from; `solution`, at another step size, is carried over if it fits."""
-        if solution is None or solution.kappa.size != self.z.size or solution.q.size != self.units.chance.size:
+        """A packed state to iterate from: that of `solution`, at another step size on as many nodes, or zero."""
+        if solution is None:
             return np.zeros(self.scale.size)
         carry = np.kron(np.eye(2), self.basis.T @ solution.basis)
         parts = np.log(solution.kappa), np.log(solution.q), (carry @ solution.S @ carry.T).ravel()

@@ -56,7 +56,7 @@ def resolved(p, eta, step_noise="correlated"):
 
     eta : the largest step asked for, which needs the finest quadrature.
     """
-    coarse = family(p, step_noise=step_noise, order=_ORDERS[0], lengths=_FEW[0])
+    coarse = family(p, step_noise=step_noise, order=_ORDERS[0])
     found = coarse, coarse.evaluate(eta)
     for name, numbers, tolerance in (("lengths", _FEW, _LENGTHS), ("order", _ORDERS, QUADRATURE)):
         found = _refined(*found, eta, name, numbers[1:], tolerance)

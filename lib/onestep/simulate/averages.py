@@ -8,7 +8,7 @@ the tilted sine.
 from __future__ import annotations
 
 import numpy as np
-from numpy.polynomial.chebyshev import chebvander
+from numpy.polynomial.chebyshev import chebinterpolate, chebvander
 
 from ..hermite import NAMED, Function, ShiftedReLU
 from .network import blocks
@@ -17,8 +17,6 @@ _ORDER = 200  # terms tabulated; the series is cut as soon as what is left is be
 _PRECISION = 1e-9
 _TOLERATED = 1e-6  # what may be left where the table ends first
 _GRID = 48  # Chebyshev nodes in the row norm r: a_k(r) is analytic in r; to rounding for norms within a factor of ten
-_NODES = np.cos(np.pi * (np.arange(_GRID) + 0.5) / _GRID)
-_TO_COEFFICIENTS = chebvander(_NODES, _GRID - 1).T * np.where(np.arange(_GRID), 2, 1)[:, None] / _GRID  # orthogonality
 
 
 class Unresolved(ValueError):
@@ -101,9 +99,8 @@ def _table(student, norms, order):
     low, high = norms.min(), norms.max()
     if high - low < 1e-12 * high:
         return np.broadcast_to(student.normalized(order, high), (len(norms), order + 1))
-    values = student.normalized(order, (low + high) / 2 + (high - low) / 2 * _NODES)
-    at = chebvander((2 * norms - low - high) / (high - low), _GRID - 1)
-    return at @ (_TO_COEFFICIENTS @ values)
+    series = chebinterpolate(lambda x: student.normalized(order, (low + high + (high - low) * x) / 2), _GRID - 1)
+    return chebvander((2 * norms - low - high) / (high - low), _GRID - 1) @ series
 
 
 def _last_needed(bound, scale):
@@ -115,11 +112,10 @@ def _last_needed(bound, scale):
 
 def _cut(bound, scale):
     """The last term needed, or the last there is; ValueError if more than _TOLERATED is left."""
-    rest = np.cumsum(bound[::-1])[::-1]
-    used = _last_needed(bound, scale)
-    if used >= len(bound) - 2 and rest[-2] > _TOLERATED * scale:  # every second one of an even or odd function vanishes
+    used, rest = _last_needed(bound, scale), sum(bound[-2:])  # every second one of an even or odd function vanishes
+    if used >= len(bound) - 2 and rest > _TOLERATED * scale:
         raise Unresolved(
             f"activation: its expansion is not resolved by {len(bound)} terms at this step (remainder "
-            f"{rest[-2] / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
+            f"{rest / scale:.0e}); give simulate.losses a test_size to average over a fresh sample instead"
         )
     return used

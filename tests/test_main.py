@@ -21,7 +21,7 @@ def test_an_activation_of_ones_own(capsys, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("onestep.own_problem._POINTS", 3)
     for search in ("best_step", "best_ridge"):  # which have tests of their own
-        monkeypatch.setattr(theory, search, lambda p, *_: theory.Best(2.0, p.ridge, 0.5, 0.5, False))
+        monkeypatch.setattr(theory, search, lambda p, *_: theory.Best(2.0, p.ridge, 0.5, False))
     assert main([*SMALL, "--activation", "own_functions:clip", "--trials", "0"]) == 0
     assert "activation clip, teacher 1 H1" in capsys.readouterr().out
     assert main([*SMALL, "--activation", "own_functions:growth"]) == 2

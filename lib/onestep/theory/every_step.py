@@ -144,14 +144,13 @@ def learned(p, eta, degree):
 
 @dataclass(frozen=True)
 class Best:
-    """The best choice found: step size eta, ridge, and the predicted train and test loss there.
+    """The best choice found: step size eta, ridge, and the predicted test error there.
 
     at_bound : whether the search stopped at the end of its interval, so that something beyond may be better.
     """
 
     eta: float
     ridge: float
-    train: float
     test: float
     at_bound: bool
 
@@ -177,8 +176,7 @@ def best_step(p, largest=None) -> Best:
     low, high = _bracket(grid[::-1], coarsest.evaluate)
     found, last = resolved(p, high)
     eta = _least_test_error(low, high, found.evaluate, last)
-    best = _losses(p, eta)
-    return Best(eta, p.ridge, float(best.train), float(best.test), bool(eta > 0.99 * largest))
+    return Best(eta, p.ridge, float(_losses(p, eta).test), bool(eta > 0.99 * largest))
 
 
 def best_ridge(p, eta) -> Best:
@@ -202,8 +200,8 @@ def best_ridge(p, eta) -> Best:
 
     bounds = _bracket(np.linspace(np.log(smallest), np.log(largest), 15), evaluate, last)
     ridge = float(np.exp(_least_test_error(*bounds, evaluate, last)))
-    found = _losses(p.replace(ridge=ridge), eta)
-    return Best(eta, ridge, float(found.train), float(found.test), not 1.01 * smallest < ridge < 0.99 * largest)
+    test = float(_losses(p.replace(ridge=ridge), eta).test)
+    return Best(eta, ridge, test, not 1.01 * smallest < ridge < 0.99 * largest)
 
 
 def _bracket(grid, evaluate, last=None):

@@ -206,8 +206,7 @@ def examine(data) -> bool:
 
     `Rows` are judged by all of them, a `Sampler` by a thousand rows, or 4d if that is more.
     """
-    labelled(data)
-    if isinstance(data, Rows):
+    if isinstance(as_data(data), Rows):
         X, y = data.X, data.y
     else:
         ((X, y),) = data.samples(np.random.default_rng(0), [max(1000, 4 * data.d)])

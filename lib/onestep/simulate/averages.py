@@ -25,7 +25,7 @@ class Unresolved(ValueError):
 
 def gram(student: Function, products):
     """K_ij = E σ(w_iᵀx) σ(w_jᵀx) from the products w_iᵀw_j (N, N): their upper triangle is read, all overwritten."""
-    norms = np.sqrt(np.maximum(np.diagonal(products).copy(), 1e-300))
+    norms = np.sqrt(np.maximum(np.diagonal(products), 1e-300))
     if isinstance(student, ShiftedReLU):
         kernel, table = _arc_cosine, norms
     elif student == NAMED["erf"]:
@@ -39,7 +39,7 @@ def gram(student: Function, products):
         rest = slice(block.start, None)  # K is symmetric: what lies before is known
         values = kernel(products[block, rest], table[block], table[rest], norms[block], norms[rest])
         products[block, rest], products[rest, block] = values, values.T
-    np.fill_diagonal(products, student.moments(np.zeros_like(norms), norms)[2])
+    np.fill_diagonal(products, student.moments(0.0, norms)[2])
     return products
 
 

@@ -109,7 +109,7 @@ def _population_error(p, now, G, degree):
         for rows in blocks(products.shape):  # the upper triangle of WWᵀ
             part = rows, slice(rows.start, None)
             products[part] = inner[part] + step * mixed[part] + step**2 * outer[part]
-        norms = np.sqrt(np.diagonal(products).copy())
+        norms = np.sqrt(np.diagonal(products))
         cosines = (start + step * shift) / norms
         h, *each = averages.crosses(p.student, [p.target, *hermite], norms, cosines)
         K = averages.gram(p.student, products)

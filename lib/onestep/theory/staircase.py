@@ -63,8 +63,7 @@ def gains(p: Problem, order: int, *, printed: bool = False, growing_rows: bool =
         return Losses(0.0, 0.0)
     if printed:
         p = p.replace(first_layer="sphere", initial_output="negligible")  # for which the theorem holds as printed
-    signs = np.sign(p.student.coefficients(order)[1:])
-    drop = _drops(p, np.full((1, order), inf), signs, growth_ratio(p) if growing_rows else 0.0)
+    drop = _drops(p, np.full((1, order), inf), 1.0, growth_ratio(p) if growing_rows else 0.0)
     if not printed:
         return Losses(float(drop.train[0]), float(drop.test[0]))
     t, D = traces(p), p.D
@@ -113,7 +112,8 @@ def require_spikes(p, order):
 def _drops(p, log_strength, signs, growth):
     """Drops of train loss and test error caused by spikes of given strength.
 
-    log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k.
+    log_strength : (M, K), log|E_k| of spike k in each of M cases (±inf allowed).  signs : (K,), signs of E_k, or 1.0
+    where all are infinite and signs cancel.
     growth : q of `growth_ratio`, or 0 for the spikes z^{∘k} themselves.
 
     With z = X̃β/√D, Y = F0 A, A = (g^{∘k}/√N)_k and F = F0 + Σ_k E_k z^{∘k} A_kᵀ, Woodbury's identity gives

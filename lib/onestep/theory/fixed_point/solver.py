@@ -17,6 +17,7 @@ from .. import quadrature
 from ..random_features import IMAGINARY
 from . import equations
 from .first_batch import FirstBatch, first_batch, spread
+from .nodes import Features
 from .nodes import features as equivalent_features
 from .units import STEP_NOISE
 
@@ -83,7 +84,7 @@ class Solved(NamedTuple):
     """The solved fixed point at one step.   losses : (2,) L_tr and L_te."""
 
     losses: np.ndarray
-    features: equivalent_features
+    features: Features
     state: np.ndarray
 
     @property

@@ -195,8 +195,8 @@ def study(p: Problem, eta=None, *, trials=32, seed=0, jobs=2, tell=None, data=No
     ----------
     p : Problem with d >= 8 inputs and c_1 != 0; without own data, with a Gaussian readout and no `step_samples`
     eta : step sizes >= 0; None takes n^0.1, n^0.2, … up to n^0.5 or what theory reaches. No step and the best are added
-    trials : replicates of the simulation, >= 2, or 0 for predictions alone, by default settings of up to 1e26 units;
-        from 29 on control variates lower the standard errors
+    trials : replicates of the simulation, >= 2, from 29 on with control variates; or 0 for predictions alone, also at
+        sizes that cannot be simulated, until rounding spoils them (ArithmeticError, seen from n = 1e15 on)
     seed, jobs : as in `simulate.repeat`
     tell : such as print; called with a line when a long part begins, and with the predictions if simulation breaks off
     data : own inputs, `simulate.data.Rows` or `Sampler` (see `simulate.data.prepared`), in place of Gaussian ones. Each
